@@ -1,0 +1,2 @@
+//! Operator CLI.
+fn main() {}
