@@ -1,0 +1,79 @@
+//! The terminal event of a cell: the durable record behind `z://event/…`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::edit::EditReceipt;
+use crate::response::{Disposition, Outcome, ResponseError, StateChange};
+use crate::run::{Cleanup, EndReason, Termination};
+use crate::{CellId, Digest, Handle, ResourceLedger, SessionName};
+
+/// Version of the event's schema.
+pub const EVENT_SCHEMA: &str = "zerostack.event.v1";
+
+/// What one cell did, as it is kept: canonical JSON (RFC 8785), chained to the session's previous event.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    /// [`EVENT_SCHEMA`].
+    pub schema: String,
+    /// The session.
+    pub session: SessionName,
+    /// The cell.
+    pub cell: CellId,
+    /// Milliseconds since 1970 at which it was recorded.
+    pub at_ms: u64,
+    /// Digest of the cell's source.
+    pub source: Digest,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Why it did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ResponseError>,
+    /// What became of its effects.
+    pub disposition: Disposition,
+    /// The session's state root.
+    pub state: StateChange,
+    /// The paths it changed.
+    pub receipts: Vec<EditReceipt>,
+    /// The commands it ran.
+    pub processes: Vec<ProcessVerdict>,
+    /// Absolute paths outside the workspace that it read.
+    pub external_reads: Vec<String>,
+    /// Handles that its value refers to.
+    pub handles: Vec<Handle>,
+    /// What it used.
+    pub ledger: ResourceLedger,
+    /// Digest of the canonical JSON of the value shown; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Digest>,
+    /// Captured console output; whole, in the store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<Handle>,
+    /// The session's previous event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Digest>,
+}
+
+/// What became of one command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProcessVerdict {
+    /// The argument vector.
+    pub argv: Vec<String>,
+    /// How the command itself ended.
+    pub termination: Termination,
+    /// Its exit code, if it exited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal's name, if one ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// Why it ended.
+    pub reason: EndReason,
+    /// Whether its whole tree is gone.
+    pub cleanup: Cleanup,
+    /// Handle of its standard output.
+    pub stdout: Handle,
+    /// Handle of its standard error.
+    pub stderr: Handle,
+}
