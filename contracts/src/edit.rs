@@ -88,7 +88,7 @@ pub enum Count {
     All,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(remote = "Self", untagged)]
 enum CountForm {
     Number(u64),
@@ -183,7 +183,7 @@ impl Change {
 }
 
 /// The fields of all changes together, as JSON gives them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ChangeFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -210,20 +210,16 @@ struct ChangeFields {
     mode: Option<u32>,
 }
 
-impl Clone for CountForm {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Number(n) => Self::Number(*n),
-            Self::Word(word) => Self::Word(word.clone()),
-        }
-    }
-}
+impl TryFrom<CountForm> for Count {
+    type Error = Error;
 
-impl std::fmt::Debug for CountForm {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Number(n) => n.fmt(f),
-            Self::Word(word) => word.fmt(f),
+    fn try_from(form: CountForm) -> Result<Self, Error> {
+        match form {
+            CountForm::Number(n) if n > 0 => Ok(Self::Exactly(n)),
+            CountForm::Word(word) if word == "all" => Ok(Self::All),
+            _ => Err(Error::invalid("`count` is not a number of matches")
+                .with_path("count")
+                .with_accepted(["a number from 1", "\"all\""])),
         }
     }
 }
@@ -231,156 +227,74 @@ impl std::fmt::Debug for CountForm {
 impl TryFrom<ChangeFields> for Change {
     type Error = Error;
 
-    fn try_from(f: ChangeFields) -> Result<Self, Error> {
-        match f {
+    fn try_from(fields: ChangeFields) -> Result<Self, Error> {
+        let no_form = || Error::invalid("a change is exactly one of the accepted forms").with_accepted(Self::FORMS);
+        let given = fields.clone();
+        let change = match fields {
             ChangeFields {
                 find: Some(find),
                 replacement: Some(replacement),
                 count,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                content: None,
-                patch: None,
-                create: None,
-                remove: None,
-                mode: None,
+                ..
             } => {
-                let count = match count {
-                    None => Count::One,
-                    Some(CountForm::Number(n)) if n > 0 => Count::Exactly(n),
-                    Some(CountForm::Word(word)) if word == "all" => Count::All,
-                    Some(_) => {
-                        return Err(Error::invalid("`count` is not a number of matches")
-                            .with_path("count")
-                            .with_accepted(["a number from 1", "\"all\""]));
-                    }
-                };
                 if find.trim().is_empty() {
                     return Err(
                         Error::invalid("`find` is empty or white space only: it would match nearly anywhere")
                             .with_path("find"),
                     );
                 }
-                Ok(Self::Replace {
+                Self::Replace {
                     find,
                     replacement,
-                    count,
-                })
+                    count: count.map_or(Ok(Count::One), Count::try_from)?,
+                }
             }
             ChangeFields {
                 lines: Some(lines),
                 content: Some(content),
-                find: None,
-                replacement: None,
-                count: None,
-                insert_before: None,
-                insert_after: None,
-                patch: None,
-                create: None,
-                remove: None,
-                mode: None,
-            } => Ok(Self::Lines { lines, content }),
+                ..
+            } => Self::Lines { lines, content },
             ChangeFields {
                 insert_before: Some(anchor),
                 content: Some(content),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_after: None,
-                patch: None,
-                create: None,
-                remove: None,
-                mode: None,
-            } => anchor.checked(1).map(|anchor| Self::InsertBefore { anchor, content }),
+                ..
+            } => Self::InsertBefore {
+                anchor: anchor.checked("insertBefore", 1)?,
+                content,
+            },
             ChangeFields {
                 insert_after: Some(anchor),
                 content: Some(content),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                patch: None,
-                create: None,
-                remove: None,
-                mode: None,
-            } => anchor.checked(0).map(|anchor| Self::InsertAfter { anchor, content }),
+                ..
+            } => Self::InsertAfter {
+                anchor: anchor.checked("insertAfter", 0)?,
+                content,
+            },
+            ChangeFields { patch: Some(patch), .. } => Self::Patch { patch },
             ChangeFields {
-                patch: Some(patch),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                content: None,
-                create: None,
-                remove: None,
-                mode: None,
-            } => Ok(Self::Patch { patch }),
+                content: Some(content), ..
+            } => Self::Content { content },
             ChangeFields {
-                content: Some(content),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                patch: None,
-                create: None,
-                remove: None,
-                mode: None,
-            } => Ok(Self::Content { content }),
+                create: Some(create), ..
+            } => Self::Create { create },
+            ChangeFields { remove: Some(true), .. } => Self::Remove,
             ChangeFields {
-                create: Some(create),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                patch: None,
-                content: None,
-                remove: None,
-                mode: None,
-            } => Ok(Self::Create { create }),
-            ChangeFields {
-                remove: Some(true),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                patch: None,
-                content: None,
-                create: None,
-                mode: None,
-            } => Ok(Self::Remove),
-            ChangeFields {
-                mode: Some(mode),
-                find: None,
-                replacement: None,
-                count: None,
-                lines: None,
-                insert_before: None,
-                insert_after: None,
-                patch: None,
-                content: None,
-                create: None,
-                remove: None,
-            } => {
-                if mode > 0o7777 {
-                    return Err(Error::invalid(format!(
-                        "`mode` {mode:#o} is more than permission bits (at most 0o7777)"
-                    ))
-                    .with_path("mode"));
-                }
-                Ok(Self::Mode { mode })
+                mode: Some(mode @ 0..=0o7777),
+                ..
+            } => Self::Mode { mode },
+            ChangeFields { mode: Some(mode), .. } => {
+                return Err(Error::invalid(format!(
+                    "`mode` {mode:#o} is more than permission bits (at most 0o7777)"
+                ))
+                .with_path("mode"));
             }
-            _ => Err(Error::invalid("a change is exactly one of the accepted forms").with_accepted(Self::FORMS)),
+            _ => return Err(no_form()),
+        };
+        // A field that the form does not have is missing when the form is written again.
+        if ChangeFields::from(change.clone()) == given {
+            Ok(change)
+        } else {
+            Err(no_form())
         }
     }
 }
@@ -443,16 +357,13 @@ impl From<Change> for ChangeFields {
 }
 
 impl Anchor {
-    fn checked(self, least: u64) -> Result<Self, Error> {
-        match &self {
-            Self::Line(line) if *line < least => {
-                Err(Error::invalid(format!("line {line}: lines count from 1")).with_path("insertBefore"))
-            }
-            Self::Text(text) if text.trim().is_empty() => {
-                Err(Error::invalid("the anchor text is empty or white space only"))
-            }
-            _ => Ok(self),
-        }
+    fn checked(self, field: &str, least: u64) -> Result<Self, Error> {
+        let why = match &self {
+            Self::Line(line) if *line < least => format!("`{field}` {line}: lines count from 1"),
+            Self::Text(text) if text.trim().is_empty() => format!("`{field}` is empty or white space only"),
+            _ => return Ok(self),
+        };
+        Err(Error::invalid(why).with_path(field))
     }
 }
 

@@ -49,6 +49,8 @@ pub enum Durability {
 pub struct BeginTransaction {
     /// The cell it belongs to.
     pub cell: CellId,
+    /// The cell's session: whoever recovers records the dead cell's event there.
+    pub session: SessionName,
     /// Bytes that may be staged.
     pub staged_bytes: u64,
 }
@@ -118,6 +120,8 @@ pub struct Captured {
 pub struct Recovered {
     /// The dead cell.
     pub cell: CellId,
+    /// Its session.
+    pub session: SessionName,
     /// Committed (rolled forward), or taken back.
     pub outcome: RecoveredOutcome,
 }
@@ -312,11 +316,12 @@ pub trait Transaction: Send {
     /// Returns a mark to roll back to.
     fn savepoint(&self) -> u64;
 
-    /// Unstages everything staged after the mark.
+    /// Unstages everything staged or captured after the mark; what of it is in the live tree already (materialised or
+    /// made by a command) is taken back there, by the rule of [`restore`](Self::restore).
     ///
     /// # Errors
-    /// `invalid_input` for a mark of another transaction, or one before [`materialize`](Self::materialize).
-    fn roll_back_to(&mut self, savepoint: u64) -> Result<(), Error>;
+    /// `invalid_input` for a mark of another transaction; `conflict`, `io` where the live tree could not be put back.
+    fn roll_back_to(&mut self, savepoint: u64, token: &CancelToken) -> Result<Restoration, Error>;
 
     /// Tells whether nothing is staged, materialised or captured.
     fn is_empty(&self) -> bool;

@@ -51,6 +51,8 @@ pub struct WalkScope {
     pub start: WorkspacePath,
     /// Enter what ignore rules (`.gitignore`, `.ignore`, git's excludes) exclude, too. `.git` itself is never entered.
     pub ignored: bool,
+    /// How many levels below the start are entered; 1: its direct entries. Without it: all.
+    pub depth: Option<usize>,
     /// Yield directories, too; otherwise only files, symlinks and others.
     pub directories: bool,
 }
@@ -65,6 +67,13 @@ pub trait SourceView: Send + Sync {
     /// # Errors
     /// `outside_workspace`, `denied`, `io`.
     fn entry(&self, path: &WorkspacePath) -> Result<Option<Entry>, Error>;
+
+    /// Returns the entry that a path leads to, following symlinks inside the root; its `path` is the real one. None if
+    /// there is nothing, also behind a dangling symlink.
+    ///
+    /// # Errors
+    /// As for [`entry`](Self::entry).
+    fn resolve(&self, path: &WorkspacePath) -> Result<Option<Entry>, Error>;
 
     /// Returns a directory's entries in order of their names' bytes, following a symlink to it. `.git` is listed.
     ///
