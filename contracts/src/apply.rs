@@ -19,7 +19,11 @@ pub struct ApplyRequest {
 
 /// Operations on files, or one effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged)]
+#[serde(
+    remote = "Self",
+    untagged,
+    expecting = "an array of operations, or an effect request"
+)]
 pub enum ApplyTarget {
     /// An atomic change of many files.
     Files(Vec<FileOperation>),

@@ -89,7 +89,7 @@ pub enum Count {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged)]
+#[serde(remote = "Self", untagged, expecting = "a number from 1, or \"all\"")]
 enum CountForm {
     Number(u64),
     Word(String),
@@ -99,7 +99,7 @@ union_forms!(CountForm);
 
 /// Where an insertion goes: beside a line by number, or beside text that occurs once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged)]
+#[serde(remote = "Self", untagged, expecting = "a line number, or text that occurs once")]
 pub enum Anchor {
     /// A line, 1-based.
     Line(u64),
@@ -435,6 +435,13 @@ mod tests {
         }
         let error = from_text::<Change>(r#"{"find": "a", "replace": "b"}"#).unwrap_err();
         assert!(error.accepted.contains(&"replacement".to_owned()), "{error:?}");
+    }
+
+    #[test]
+    fn the_accepted_forms_survive_the_way_through_serde() {
+        let error = from_text::<Change>("{}").unwrap_err();
+        assert_eq!(error.accepted, Change::FORMS);
+        assert_eq!(error.detail, "a change is exactly one of the accepted forms");
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl fmt::Display for ErrorKind {
 /// An error with what a caller needs to act: its kind, where, and what would have been accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "camelCase")]
-#[error("{kind}: {detail}")]
+#[error("{kind}: {detail}{}", AcceptedList(accepted))]
 pub struct Error {
     /// What went wrong.
     pub kind: ErrorKind,
@@ -96,6 +96,20 @@ pub struct Error {
     /// What would have been accepted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub accepted: Vec<String>,
+}
+
+/// Stands between a detail and the accepted values in an error's text, and between those.
+pub(crate) const ACCEPTED: [&str; 2] = ["; accepted: ", " | "];
+
+struct AcceptedList<'a>(&'a [String]);
+
+impl fmt::Display for AcceptedList<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [] => Ok(()),
+            accepted => write!(f, "{}{}", ACCEPTED[0], accepted.join(ACCEPTED[1])),
+        }
+    }
 }
 
 impl Error {

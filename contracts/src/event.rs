@@ -22,8 +22,9 @@ pub struct Event {
     pub cell: CellId,
     /// Milliseconds since 1970 at which it was recorded.
     pub at_ms: u64,
-    /// Digest of the cell's source.
-    pub source: Digest,
+    /// Digest of the cell's source; absent where the host died and only the journal knew of the cell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Digest>,
     /// How it ended.
     pub outcome: Outcome,
     /// Why it did not complete.

@@ -56,7 +56,7 @@ pub struct FindOptions {
 
 /// One string, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged)]
+#[serde(remote = "Self", untagged, expecting = "a string, or an array of strings")]
 pub enum OneOrMany {
     /// One.
     One(String),

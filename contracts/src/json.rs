@@ -5,6 +5,7 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Error;
+use crate::error::ACCEPTED;
 
 /// Any JSON value. Its compact form is its JSON text, because postcard does not describe itself.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -55,16 +56,20 @@ pub fn from_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Er
 }
 
 fn invalid(error: &serde_path_to_error::Error<serde_json::Error>) -> Error {
-    // serde has no structured form of "unknown field `x`, expected one of `a`, `b`": the words between the
-    // back-quotes after "expected" are the accepted ones.
     let text = error.inner().to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(head, _)| head);
-    let accepted: Vec<&str> = match text.split_once("expected") {
-        Some((head, tail)) if head.starts_with("unknown ") => tail.split('`').skip(1).step_by(2).collect(),
-        _ => Vec::new(),
+    // An error of a contract type arrives as its text: take it apart again.
+    let text = text.strip_prefix("invalid_input: ").unwrap_or(text);
+    let (detail, accepted): (&str, Vec<&str>) = match (text.split_once(ACCEPTED[0]), text.split_once("expected")) {
+        (Some((detail, accepted)), _) => (detail, accepted.split(ACCEPTED[1]).collect()),
+        // serde says "unknown field `x`, expected one of `a`, `b`".
+        (None, Some((head, tail))) if head.starts_with("unknown ") => {
+            (text, tail.split('`').skip(1).step_by(2).collect())
+        }
+        _ => (text, Vec::new()),
     };
     let path = error.path().to_string();
-    let error = Error::invalid(text).with_accepted(accepted);
+    let error = Error::invalid(detail).with_accepted(accepted);
     if path == "." { error } else { error.with_path(path) }
 }
 

@@ -20,7 +20,11 @@ pub struct RunRequest {
 
 /// A command: an argument vector without a shell, or a line for `sh -c`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged)]
+#[serde(
+    remote = "Self",
+    untagged,
+    expecting = "an array of arguments, or a line for `sh -c`"
+)]
 pub enum Command {
     /// A line for `sh -c`.
     Shell(String),
