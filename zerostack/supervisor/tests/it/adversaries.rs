@@ -1,0 +1,153 @@
+//! Trees that do not want to end.
+
+use std::time::Duration;
+
+use zero_supervisor::{Reason, Termination};
+
+use crate::support::{Setting, adversary, gone_soon, rounds, run, shell, survivors, token};
+
+crate::scenarios! {
+    background_process_of_an_exited_shell;
+    background_process_that_holds_the_output;
+    double_forked_daemon;
+    cleared_environment_and_fast_exits;
+    leapfrog_left_behind;
+    leapfrog_at_a_timeout;
+    stopped_tree;
+    grandchild_that_ignores_term;
+    timeout_kills;
+    fork_bomb;
+    exit_status_of_the_root_is_kept;
+}
+
+fn background_process_of_an_exited_shell(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let ran = run(shell(setting, &format!("sleep 1000.{token} & exit 3")));
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert_eq!(ran.outcome.termination, Termination::Exited { code: 3 });
+        assert_eq!(ran.outcome.reason, Reason::Natural);
+        assert!(ran.outcome.cleanup.is_clean() && ran.outcome.complete, "{ran:?}");
+    }
+}
+
+fn background_process_that_holds_the_output(setting: Setting) {
+    let token = token();
+    let ran = run(shell(setting, &format!("sleep 60.{token} & echo hi")));
+    assert_eq!(survivors(&token), [0_i32; 0]);
+    assert_eq!(ran.stdout, b"hi\n");
+    assert!(ran.outcome.complete && ran.outcome.cleanup.is_clean(), "{ran:?}");
+    assert!(ran.wall < Duration::from_secs(30), "answered when the shell ended, not the sleeper: {ran:?}");
+}
+
+fn double_forked_daemon(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let ran = run(adversary(setting, &["daemon", &token]));
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert_eq!(ran.outcome.termination, Termination::Exited { code: 0 });
+        assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
+        assert_eq!(ran.stdout, b"up\n");
+    }
+}
+
+fn cleared_environment_and_fast_exits(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let ran = run(adversary(setting, &["cleared", &token]));
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert_eq!(ran.outcome.reason, Reason::Natural);
+        assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
+    }
+}
+
+fn leapfrog_left_behind(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let mut spec = adversary(setting, &["leapfrog", &token, "64", "leave"]);
+        spec.grace = Duration::from_millis(50);
+        let ran = run(spec);
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
+        assert_eq!(ran.outcome.termination, Termination::Exited { code: 0 });
+    }
+}
+
+fn leapfrog_at_a_timeout(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let mut spec = adversary(setting, &["leapfrog", &token, "64", "stay"]);
+        spec.timeout = Some(Duration::from_millis(100));
+        spec.grace = Duration::from_millis(50);
+        let ran = run(spec);
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
+        assert_eq!(ran.outcome.reason, Reason::Timeout);
+    }
+}
+
+fn stopped_tree(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let mut spec = adversary(setting, &["stopped", &token]);
+        spec.timeout = Some(Duration::from_millis(150));
+        let ran = run(spec);
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert_eq!(ran.outcome.reason, Reason::Timeout);
+        // CONT woke them, and they obeyed TERM.
+        assert_eq!(ran.outcome.termination, Termination::Signalled { signal: libc::SIGTERM });
+        assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
+    }
+}
+
+fn grandchild_that_ignores_term(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let mut spec = adversary(setting, &["stubborn", &token]);
+        spec.timeout = Some(Duration::from_millis(150));
+        spec.grace = Duration::from_millis(100);
+        let ran = run(spec);
+        assert_eq!(survivors(&token), [0_i32; 0]);
+        assert_eq!(ran.outcome.termination, Termination::Signalled { signal: libc::SIGTERM });
+        assert_eq!(ran.outcome.reason, Reason::Timeout);
+        assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
+        assert!(ran.wall >= Duration::from_millis(250), "the whole grace was given: {ran:?}");
+    }
+}
+
+fn timeout_kills(setting: Setting) {
+    let token = token();
+    let mut spec = shell(setting, &format!("exec sleep 100.{token}"));
+    spec.timeout = Some(Duration::from_millis(300));
+    let ran = run(spec);
+    assert_eq!(survivors(&token), [0_i32; 0], "dead at return");
+    assert_eq!(ran.outcome.reason, Reason::Timeout);
+    assert!(ran.outcome.cleanup.is_clean() && ran.wall >= Duration::from_millis(300), "{ran:?}");
+}
+
+fn fork_bomb(setting: Setting) {
+    for _ in 0..rounds() {
+        let token = token();
+        let mut spec = adversary(setting, &["bomb", &token]);
+        spec.limits.processes = 128;
+        // Should the limit not end it, this does, and the reason tells.
+        spec.timeout = Some(Duration::from_secs(20));
+        spec.cleanup = Duration::from_secs(20);
+        let ran = run(spec);
+        assert_eq!(gone_soon(&token, Duration::ZERO), [0_i32; 0]);
+        assert_eq!(ran.outcome.reason, Reason::Limit, "{ran:?}");
+        assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
+    }
+}
+
+fn exit_status_of_the_root_is_kept(setting: Setting) {
+    let ran = run(adversary(setting, &["work", &token()]));
+    assert_eq!(ran.outcome.termination, Termination::Exited { code: 7 });
+    assert!(ran.outcome.cpu >= Duration::from_millis(80), "{:?}", ran.outcome.cpu);
+    assert!(ran.outcome.max_rss_bytes >= 64 << 20, "{}", ran.outcome.max_rss_bytes);
+    let ran = run(shell(setting, "kill -9 $$"));
+    match setting.tier {
+        _ => assert_eq!(ran.outcome.termination, Termination::Signalled { signal: 9 }),
+    }
+    assert_eq!(ran.outcome.reason, Reason::Natural);
+}
