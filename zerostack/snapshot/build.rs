@@ -30,13 +30,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut sources = Vec::new();
     for (name, path) in SCRIPTS.into_iter().chain([LAST]) {
-        sources.push(ExtensionFileSource::new_computed(name, Arc::from(std::fs::read_to_string(path)?)));
+        sources.push(ExtensionFileSource::new_computed(
+            name,
+            Arc::from(std::fs::read_to_string(path)?),
+        ));
     }
     let options = deno_core::snapshot::CreateSnapshotOptions {
         cargo_manifest_dir: env!("CARGO_MANIFEST_DIR"),
         startup_snapshot: None,
         skip_op_registration: false,
-        extensions: vec![Extension { name: extension::EXTENSION, js_files: Cow::Owned(sources), ..Extension::default() }],
+        extensions: vec![Extension {
+            name: extension::EXTENSION,
+            js_files: Cow::Owned(sources),
+            ..Extension::default()
+        }],
         extension_transpiler: None,
         with_runtime_cb: None,
     };

@@ -77,6 +77,18 @@
   // A list that no setter on Array.prototype can intercept.
   P.list = (values) => P.ObjectSetPrototypeOf(values, null);
 
+  // The primitive inside a boxed one.
+  const valueOfs = P.list([Number, String, Boolean, BigInt, Symbol].map((of) => uncurry(of.prototype.valueOf)));
+  P.unbox = (boxed) => {
+    for (let i = 0; i < 5; i++) {
+      try {
+        return valueOfs[i](boxed);
+      } catch {
+        // Another class.
+      }
+    }
+  };
+
   // An ordinary array for the cell, filled by definition and so not interceptable either.
   P.arrayFrom = (list, length) => {
     const array = new P.Array(length);

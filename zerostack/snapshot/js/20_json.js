@@ -110,7 +110,7 @@
       if (cls === DATAVIEW) {
         return bytesText(new P.Uint8Array(P.DataViewBuffer(value), P.DataViewByteOffset(value), P.DataViewByteLength(value)));
       }
-      if (cls === BOXED) return encode(bag.host(bag.native.UNBOX, value), key, root, up, depth + 1, lenient);
+      if (cls === BOXED) return encode(P.unbox(value), key, root, up, depth + 1, lenient);
       const why = refusals[cls];
       if (why !== undefined && typeof value.toJSON !== "function") return refuse(root, at, why);
       if (cls === ERROR && typeof value.toJSON !== "function") return encodeError(value, root, at, depth, lenient);

@@ -62,7 +62,7 @@
     if (cls === classes.ERROR) return errorText(value);
     if (cls === classes.REGEXP) return P.RegExpToString(value);
     if (cls === classes.PROMISE) return "Promise {}";
-    if (cls === classes.BOXED) return "[" + inspect(bag.host(bag.native.UNBOX, value), at, depth, room) + "]";
+    if (cls === classes.BOXED) return "[" + inspect(P.unbox(value), at, depth, room) + "]";
     if (cls === classes.BYTES || cls === classes.OTHER_ARRAY) {
       const length = P.TypedArrayLength(value);
       let text = P.TypedArrayTag(value) + "(" + length + ") [";

@@ -7,6 +7,11 @@
   const timers = new P.Map();
   let nextTimer = 1;
 
+  // An error of `work` becomes the rejection of a promise that nothing handles.
+  const soon = (work) => {
+    P.PromiseThen(P.PromiseResolve(undefined), work);
+  };
+
   const start = (callback, delay, args, repeat) => {
     if (typeof callback !== "function") throw new P.TypeError("The callback must be a function");
     let ms = P.Number(delay);
@@ -54,7 +59,7 @@
     },
     queueMicrotask(callback) {
       if (typeof callback !== "function") throw new P.TypeError("The callback must be a function");
-      bag.host(bag.native.MICROTASK, () => {
+      soon(() => {
         callback();
       });
     },
@@ -156,7 +161,7 @@
           else callback.handleEvent(event);
         } catch (error) {
           // As an uncaught error of an event listener: it fails the cell, not the caller of abort().
-          bag.host(bag.native.MICROTASK, () => {
+          soon(() => {
             throw error;
           });
         }

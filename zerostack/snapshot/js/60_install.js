@@ -45,6 +45,8 @@
     configurable: false,
   });
 
+  const AsyncFunction = (async () => {}).constructor;
+
   const define = (name, value) =>
     P.ObjectDefineProperty(global, name, {
       __proto__: null,
@@ -107,6 +109,9 @@
   bag.exports = {
     __proto__: null,
     install,
+    check: (body) => {
+      new AsyncFunction(body);
+    },
     settle: bag.settle,
     fire: bag.fire,
     encodeValue: bag.encodeValue,

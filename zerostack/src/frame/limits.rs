@@ -1,0 +1,326 @@
+//! Heap and buffer limits, and what happens when V8 is out of memory for good.
+//!
+//! The callbacks here run inside V8, on the frame's thread, at moments when nothing may be allocated on its heap: they
+//! touch atomics and locks of [`Shared`] only.
+
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use deno_core::v8;
+use zero_contracts::Operation;
+
+use super::spec::{ConsoleLevel, ConsoleLine, FrameBudgets};
+use super::watch::FromFrame;
+
+static GIVEN_UP: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns how many frames of this process could not be ended. Their threads are parked for ever and their memory is lost
+/// until the process ends.
+pub fn frames_given_up() -> usize {
+    GIVEN_UP.load(Ordering::Acquire)
+}
+
+pub(super) fn count_given_up() {
+    GIVEN_UP.fetch_add(1, Ordering::AcqRel);
+}
+
+/// Why a frame was stopped from outside of its own program. The first reason stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Trip {
+    None = 0,
+    Cancelled = 1,
+    Deadline = 2,
+    Cpu = 3,
+    Heap = 4,
+}
+
+/// What the frame's thread and its watcher share.
+pub(super) struct Shared {
+    pub budgets: FrameBudgets,
+    trip: AtomicU8,
+    /// Set when the cell has settled: no call is admitted after it.
+    pub closed: AtomicBool,
+    pub handle: OnceLock<v8::IsolateHandle>,
+    pub stop: tokio::sync::Notify,
+    pub heap_peak: AtomicUsize,
+    pub buffers: AtomicUsize,
+    pub buffers_peak: AtomicUsize,
+    /// Buffer allocations refused since the last one that was granted.
+    pub buffers_refused: AtomicUsize,
+    heap_granted: AtomicBool,
+    pub calls: [AtomicU64; Operation::ALL.len()],
+    pub console: Mutex<Console>,
+}
+
+impl Shared {
+    pub(super) fn new(budgets: FrameBudgets) -> Self {
+        let console = Mutex::new(Console {
+            half: budgets.console_bytes / 2,
+            ..Console::default()
+        });
+        Self {
+            budgets,
+            trip: AtomicU8::new(Trip::None as u8),
+            closed: AtomicBool::new(false),
+            handle: OnceLock::new(),
+            stop: tokio::sync::Notify::new(),
+            heap_peak: AtomicUsize::new(0),
+            buffers: AtomicUsize::new(0),
+            buffers_peak: AtomicUsize::new(0),
+            buffers_refused: AtomicUsize::new(0),
+            heap_granted: AtomicBool::new(false),
+            calls: Default::default(),
+            console,
+        }
+    }
+
+    /// Stops the frame for a reason; later reasons are ignored.
+    pub(super) fn trip(&self, why: Trip) {
+        let _ = self
+            .trip
+            .compare_exchange(Trip::None as u8, why as u8, Ordering::AcqRel, Ordering::Acquire);
+        if let Some(handle) = self.handle.get() {
+            handle.terminate_execution();
+        }
+        self.stop.notify_one();
+    }
+
+    pub(super) fn tripped(&self) -> Option<Trip> {
+        match self.trip.load(Ordering::Acquire) {
+            1 => Some(Trip::Cancelled),
+            2 => Some(Trip::Deadline),
+            3 => Some(Trip::Cpu),
+            4 => Some(Trip::Heap),
+            _ => None,
+        }
+    }
+
+    pub(super) fn calls(&self) -> BTreeMap<Operation, u64> {
+        let counts = self.calls.iter().map(|count| count.load(Ordering::Acquire));
+        Operation::ALL
+            .into_iter()
+            .zip(counts)
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+
+    pub(super) fn write_console(&self, level: ConsoleLevel, text: String) {
+        self.console
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ConsoleLine { level, text });
+    }
+}
+
+/// Console lines within a budget: the first ones and the last ones.
+#[derive(Default)]
+pub(super) struct Console {
+    half: usize,
+    head: Vec<ConsoleLine>,
+    head_bytes: usize,
+    tail: VecDeque<ConsoleLine>,
+    tail_bytes: usize,
+    omitted: u64,
+}
+
+impl Console {
+    fn push(&mut self, line: ConsoleLine) {
+        // A line costs something even when it is empty.
+        let cost = line.text.len() + 16;
+        if self.tail.is_empty() && self.omitted == 0 && self.head_bytes + cost <= self.half {
+            self.head_bytes += cost;
+            self.head.push(line);
+            return;
+        }
+        self.tail_bytes += cost;
+        self.tail.push_back(line);
+        while self.tail_bytes > self.half {
+            let Some(first) = self.tail.pop_front() else { break };
+            self.tail_bytes -= first.text.len() + 16;
+            self.omitted += 1;
+        }
+    }
+
+    pub(super) fn take(&mut self) -> (Vec<ConsoleLine>, u64) {
+        let mut lines = std::mem::take(&mut self.head);
+        lines.extend(std::mem::take(&mut self.tail));
+        (lines, self.omitted)
+    }
+}
+
+/// Extra heap that a frame gets once, at its limit, so that it can unwind: little, because whatever the cell does
+/// before it notices the termination is spent from it.
+const HEAP_GRANT: usize = 16 << 20;
+
+/// Makes the isolate's parameters: heap limits and the counting allocator.
+pub(super) fn create_params(shared: &Arc<Shared>) -> v8::CreateParams {
+    let heap = shared.budgets.heap_bytes.max(8 << 20);
+    // SAFETY: the handle is a reference count owned by the allocator and given back in `drop_handle`; the table's functions
+    // take exactly this type.
+    let allocator = unsafe { v8::new_rust_allocator(Arc::into_raw(shared.clone()), &ALLOCATOR) };
+    v8::CreateParams::default()
+        .heap_limits(0, heap)
+        .array_buffer_allocator(allocator.make_shared())
+}
+
+/// Installs the heap callbacks. `shared` must outlive the isolate: the driver keeps it in the same thread.
+pub(super) fn install(isolate: &mut v8::Isolate, shared: &Arc<Shared>, to_watcher: Sender<FromFrame>) {
+    let data = Arc::as_ptr(shared).cast_mut().cast::<c_void>();
+    isolate.add_near_heap_limit_callback(near_heap_limit, data);
+    isolate.add_gc_prologue_callback(before_collection, data, v8::GCType::kGCTypeAll);
+    isolate.set_oom_error_handler(out_of_memory);
+    PARK.with(|park| *park.borrow_mut() = Some(to_watcher));
+}
+
+unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
+    // SAFETY: `data` is the `Shared` that `install` was given; the frame's thread keeps it alive beyond the isolate.
+    let shared = unsafe { &*data.cast::<Shared>() };
+    shared.trip(Trip::Heap);
+    if shared.heap_granted.swap(true, Ordering::AcqRel) {
+        current
+    } else {
+        current + HEAP_GRANT
+    }
+}
+
+unsafe extern "C" fn before_collection(
+    isolate: v8::UnsafeRawIsolatePtr,
+    _kind: v8::GCType,
+    _flags: v8::GCCallbackFlags,
+    data: *mut c_void,
+) {
+    // SAFETY: as in `near_heap_limit`; the isolate is the live one that calls. Reading statistics allocates nothing.
+    let (shared, mut isolate) = unsafe { (&*data.cast::<Shared>(), v8::Isolate::from_raw_isolate_ptr(isolate)) };
+    shared
+        .heap_peak
+        .fetch_max(isolate.get_heap_statistics().used_heap_size(), Ordering::AcqRel);
+}
+
+thread_local! {
+    /// How the frame of this thread tells its watcher that it is lost.
+    static PARK: RefCell<Option<Sender<FromFrame>>> = const { RefCell::new(None) };
+}
+
+/// V8 aborts the process when this returns, so it does not: the thread sleeps for ever and the frame is given up.
+unsafe extern "C" fn out_of_memory(_location: *const c_char, _details: &v8::OomDetails) {
+    // A second failure while the watcher is told must not recurse.
+    if let Some(to_watcher) = PARK.with(|park| park.try_borrow_mut().ok().and_then(|mut park| park.take())) {
+        let _ = to_watcher.send(FromFrame::OutOfMemory);
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
+static ALLOCATOR: v8::RustAllocatorVtable<Shared> = v8::RustAllocatorVtable {
+    allocate,
+    allocate_uninitialized,
+    free,
+    drop: drop_handle,
+};
+
+/// Array buffers are aligned as `malloc` would.
+const ALIGN: usize = 16;
+
+fn charge(shared: &Shared, bytes: usize) -> bool {
+    let limit = shared.budgets.array_buffer_bytes;
+    let charged = shared.buffers.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+        now.checked_add(bytes).filter(|sum| *sum <= limit)
+    });
+    match charged {
+        Ok(before) => {
+            shared.buffers_refused.store(0, Ordering::Release);
+            shared.buffers_peak.fetch_max(before + bytes, Ordering::AcqRel);
+            true
+        }
+        Err(_) => {
+            shared.buffers_refused.fetch_add(1, Ordering::AcqRel);
+            false
+        }
+    }
+}
+
+unsafe extern "C" fn allocate(shared: &Shared, bytes: usize) -> *mut c_void {
+    // SAFETY: the layout has a size above zero.
+    obtain(shared, bytes, |layout| unsafe { alloc_zeroed(layout) })
+}
+
+unsafe extern "C" fn allocate_uninitialized(shared: &Shared, bytes: usize) -> *mut c_void {
+    // SAFETY: the layout has a size above zero.
+    obtain(shared, bytes, |layout| unsafe { alloc(layout) })
+}
+
+fn obtain(shared: &Shared, bytes: usize, how: impl Fn(Layout) -> *mut u8) -> *mut c_void {
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGN) else {
+        return ptr::null_mut();
+    };
+    if !charge(shared, bytes) {
+        return ptr::null_mut();
+    }
+    let memory = how(layout);
+    if memory.is_null() {
+        shared.buffers.fetch_sub(bytes, Ordering::AcqRel);
+    }
+    memory.cast()
+}
+
+unsafe extern "C" fn free(shared: &Shared, data: *mut c_void, bytes: usize) {
+    let Ok(layout) = Layout::from_size_align(bytes.max(1), ALIGN) else {
+        return;
+    };
+    // SAFETY: V8 gives back what `allocate` gave it, with the size it asked for.
+    unsafe { dealloc(data.cast(), layout) };
+    shared.buffers.fetch_sub(bytes, Ordering::AcqRel);
+}
+
+unsafe extern "C" fn drop_handle(shared: *const Shared) {
+    // SAFETY: the count that `create_params` gave away.
+    drop(unsafe { Arc::from_raw(shared) });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_console_keeps_the_first_and_the_last_lines() {
+        let mut console = Console {
+            half: 100,
+            ..Console::default()
+        };
+        for n in 0..50 {
+            console.push(ConsoleLine {
+                level: ConsoleLevel::Log,
+                text: format!("{n:04}"),
+            });
+        }
+        let (lines, omitted) = console.take();
+        let texts: Vec<_> = lines.iter().map(|line| line.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            [
+                "0000", "0001", "0002", "0003", "0004", "0045", "0046", "0047", "0048", "0049"
+            ]
+        );
+        assert_eq!(omitted, 40);
+    }
+
+    #[test]
+    fn buffers_are_counted_and_refused() {
+        let budgets = FrameBudgets {
+            array_buffer_bytes: 1000,
+            ..FrameBudgets::default()
+        };
+        let shared = Shared::new(budgets);
+        assert!(charge(&shared, 600) && !charge(&shared, 401) && charge(&shared, 400));
+        assert_eq!(shared.buffers_peak.load(Ordering::Acquire), 1000);
+        assert!(!charge(&shared, usize::MAX));
+    }
+}

@@ -1,0 +1,151 @@
+//! Places in the cell's source: error locations and stack traces.
+//!
+//! A cell sees its own frames only, under the name `cell`; frames of the surface and of deno_core are left out, and
+//! `Error.prepareStackTrace` of a cell is never called, so that no call-site object reaches it.
+
+use deno_core::v8;
+use zero_contracts::Location;
+
+use super::convert::string;
+
+/// Name of the cell's script.
+pub(super) const CELL: &str = "cell";
+
+/// Frames shown in `error.stack`.
+const FRAMES: u32 = 20;
+
+/// Formats `error.stack`.
+pub(super) fn prepare_stack<'s>(
+    scope: &mut v8::PinScope<'s, '_>,
+    error: v8::Local<'s, v8::Value>,
+    sites: v8::Local<'s, v8::Array>,
+) -> v8::Local<'s, v8::Value> {
+    v8::tc_scope!(let scope, scope);
+    let mut text = String::new();
+    if let Ok(object) = v8::Local::<v8::Object>::try_from(error) {
+        let read = |name: &str| -> Option<String> {
+            let key = string(scope, name);
+            let value = object.get(scope, key.into()).filter(|value| !value.is_undefined())?;
+            value.to_string(scope).map(|text| text.to_rust_string_lossy(scope))
+        };
+        let name = read("name").unwrap_or_else(|| "Error".into());
+        let message = read("message").unwrap_or_default();
+        text = if message.is_empty() {
+            name
+        } else if name.is_empty() {
+            message
+        } else {
+            format!("{name}: {message}")
+        };
+    }
+    scope.reset();
+    let to_string = string(scope, "toString");
+    for index in 0..sites.length().min(FRAMES) {
+        let Some(site) = sites
+            .get_index(scope, index)
+            .and_then(|site| v8::Local::<v8::Object>::try_from(site).ok())
+        else {
+            continue;
+        };
+        let shown = site
+            .get(scope, to_string.into())
+            .and_then(|function| v8::Local::<v8::Function>::try_from(function).ok())
+            .and_then(|function| function.call(scope, site.into(), &[]))
+            .map(|shown| shown.to_rust_string_lossy(scope));
+        if let Some(shown) = shown.filter(|shown| !shown.starts_with("ext:") && !shown.contains("(ext:")) {
+            text.push_str("\n    at ");
+            text.push_str(&shown);
+        }
+    }
+    string(scope, &text).into()
+}
+
+/// Tells where an exception came from: the innermost frame in the cell.
+pub(super) fn of_exception(
+    scope: &v8::PinScope<'_, '_>,
+    exception: v8::Local<'_, v8::Value>,
+    source: &str,
+) -> Option<Location> {
+    if let Some(stack) = v8::Exception::get_stack_trace(scope, exception) {
+        for index in 0..stack.get_frame_count() {
+            let frame = stack.get_frame(scope, index)?;
+            let in_cell = frame
+                .get_script_name(scope)
+                .is_some_and(|name| name.to_rust_string_lossy(scope) == CELL);
+            if in_cell {
+                return at(source, frame.get_line_number(), frame.get_column().saturating_sub(1));
+            }
+        }
+    }
+    of_message(scope, v8::Exception::create_message(scope, exception), source)
+}
+
+/// Tells where a message points, when it points into the cell.
+pub(super) fn of_message(
+    scope: &v8::PinScope<'_, '_>,
+    message: v8::Local<'_, v8::Message>,
+    source: &str,
+) -> Option<Location> {
+    let name = message.get_script_resource_name(scope)?;
+    if name.to_rust_string_lossy(scope) != CELL {
+        return None;
+    }
+    at(source, message.get_line_number(scope)?, message.get_start_column())
+}
+
+/// Turns V8's line (1-based) and column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
+/// of an unclosed brace, is the end.
+pub(super) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
+    let count = lines(source).count();
+    let (line, column) = if line > count {
+        (count, usize::MAX)
+    } else {
+        (line.max(1), column)
+    };
+    let text = lines(source).nth(line - 1)?;
+    let mut units = 0;
+    let before = text.chars().take_while(|c| {
+        units += c.len_utf16();
+        units <= column
+    });
+    Some(Location {
+        line: line as u64,
+        column: before.count() as u64 + 1,
+    })
+}
+
+/// The lines of a source as ECMAScript ends them.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(source);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
+            rest = None;
+            return Some(text);
+        };
+        let after = &text[end..];
+        let skip = if after.starts_with("\r\n") {
+            2
+        } else {
+            after.chars().next().map_or(0, char::len_utf8)
+        };
+        rest = Some(&after[skip..]);
+        Some(&text[..end])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_unicode_scalar_values() {
+        let source = "a\r\n😀b\u{2028}c";
+        let place = |line, column| at(source, line, column).map(|l| (l.line, l.column));
+        assert_eq!(place(1, 0), Some((1, 1)));
+        assert_eq!(place(2, 2), Some((2, 2)), "after the surrogate pair");
+        assert_eq!(place(3, 0), Some((3, 1)));
+        assert_eq!(place(9, 4), Some((3, 2)), "past the end");
+        assert_eq!(at("", 1, 0).map(|l| (l.line, l.column)), Some((1, 1)));
+    }
+}

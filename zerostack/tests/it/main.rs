@@ -1,0 +1,4 @@
+//! Integration tests of the hub crate: one binary, a module per subject.
+
+mod frame_basics;
+mod frame_support;
