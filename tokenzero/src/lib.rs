@@ -1,1 +1,11 @@
-//! See the crate's README.
+#![doc = include_str!("../README.md")]
+
+pub mod counter;
+pub mod encoding;
+mod merge;
+mod split;
+mod unicode;
+mod vocabulary;
+
+pub use counter::Counter;
+pub use encoding::Encoding;

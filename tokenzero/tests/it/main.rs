@@ -1,0 +1,3 @@
+//! The crate's promises, held against the reference tokenizer and against simple models.
+
+mod equality;
