@@ -84,12 +84,6 @@ impl Cgroups {
             .unwrap_or(0)
     }
 
-    /// The file whose change says that a task was refused.
-    pub(crate) fn refusal_file(&self) -> Option<fs::File> {
-        let dir = self.pids.as_ref().unwrap_or(&self.unified);
-        self.counted.then(|| fs::File::open(dir.join("pids.events")).ok()).flatten()
-    }
-
     /// How many tasks are in it.
     pub(crate) fn tasks(&self) -> usize {
         fs::read(self.unified.join("cgroup.threads"))

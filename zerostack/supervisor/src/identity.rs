@@ -3,10 +3,12 @@
 //! A number alone is reused by the kernel; nothing here signals by one. The window between opening a pidfd and
 //! trusting it is closed by reading the start time again *after* the pidfd is open.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Dir, Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,9 @@ pub struct Identity {
     /// Start time in clock ticks since boot (field 22 of `/proc/PID/stat`).
     pub start: u64,
 }
+
+/// How files of `/proc` are opened.
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC);
 
 /// What `/proc/PID/stat` says of a process, as far as ownership needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,20 +38,37 @@ pub(crate) struct Stat {
 impl Stat {
     /// Reads the stat of `pid`; `None` when there is no such process (or it cannot be read).
     pub(crate) fn of(pid: i32) -> Option<Self> {
-        Self::parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
+        Self::read(&rustix::fs::open(format!("/proc/{pid}/stat"), FILE, Mode::empty()).ok()?, pid)
+    }
+
+    /// Reads the stat of `pid` in the `/proc` opened as `procs`.
+    pub(crate) fn within(procs: BorrowedFd<'_>, pid: i32) -> Option<Self> {
+        Self::read(&rustix::fs::openat(procs, format!("{pid}/stat"), FILE, Mode::empty()).ok()?, pid)
+    }
+
+    fn read(file: &OwnedFd, pid: i32) -> Option<Self> {
+        // The kernel gives the whole line in one read; it is far shorter than this.
+        let mut text = [0_u8; 1024];
+        let count = rustix::io::read(file, &mut text).ok()?;
+        Self::parse(pid, &text[..count])
     }
 
     /// The command name may hold any bytes, spaces and parentheses too: fields are counted after the last `)`.
-    pub(crate) fn parse(pid: i32, text: &[u8]) -> Option<Self> {
-        let after = text.iter().rposition(|byte| *byte == b')')? + 1;
-        let fields: Vec<&str> = std::str::from_utf8(&text[after..]).ok()?.split_ascii_whitespace().collect();
+    fn parse(pid: i32, text: &[u8]) -> Option<Self> {
+        let after = text.iter().rposition(|byte| *byte == b')')? + 2;
+        let mut fields = text.get(after..)?.split(|byte| *byte == b' ');
         // proc(5): after the name come state (3), ppid (4), pgrp (5), session (6) … num_threads (20), starttime (22).
+        let state = *fields.next()?.first()?;
+        let parent = number(fields.next()?)?;
+        let session = number(fields.nth(1)?)?;
+        let threads = number(fields.nth(13)?)?;
+        let start = number(fields.nth(1)?)?;
         Some(Self {
-            identity: Identity { pid, start: fields.get(19)?.parse().ok()? },
-            state: *fields.first()?.as_bytes().first()?,
-            parent: fields.get(1)?.parse().ok()?,
-            session: fields.get(3)?.parse().ok()?,
-            threads: fields.get(17)?.parse().ok()?,
+            identity: Identity { pid, start },
+            state,
+            parent: i32::try_from(parent).ok()?,
+            session: i32::try_from(session).ok()?,
+            threads: u32::try_from(threads).ok()?,
         })
     }
 
@@ -108,30 +130,75 @@ pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
-/// Every process `/proc` shows, in rising order of number. A process that ends meanwhile is left out.
-pub(crate) fn all() -> Vec<Stat> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter_map(Stat::of)
-        .collect()
+/// Calls `each` with every process the `/proc` opened as `procs` shows, in rising order of number. A process that ends
+/// meanwhile may be left out.
+pub(crate) fn each_within(procs: BorrowedFd<'_>, mut each: impl FnMut(Stat)) {
+    // Reading through a new description begins at the beginning, whoever read before.
+    let Ok(dir) = Dir::read_from(procs) else { return };
+    for entry in dir.flatten() {
+        let pid = number(entry.file_name().to_bytes()).and_then(|pid| i32::try_from(pid).ok());
+        if let Some(stat) = pid.and_then(|pid| Stat::within(procs, pid)) {
+            each(stat);
+        }
+    }
 }
 
-/// The living and dead descendants of `ancestor` in one look at `/proc`, without itself.
+/// [`each_within`] of `/proc` itself.
+pub(crate) fn each(each: impl FnMut(Stat)) {
+    if let Ok(procs) = rustix::fs::open("/proc", FILE | OFlags::DIRECTORY, Mode::empty()) {
+        each_within(procs.as_fd(), each);
+    }
+}
+
+/// Every process `/proc` shows.
+pub(crate) fn all() -> Vec<Stat> {
+    let mut found = Vec::new();
+    each(|stat| found.push(stat));
+    found
+}
+
+/// The descendants of `ancestor` in one look at `/proc`, without itself; `found` is called with each as soon as it is
+/// known, while the look goes on.
 ///
 /// One look may miss a process whose parent ended during it (it is then seen under its subreaper by the next look);
 /// that is why callers look until nothing changes and take the kernel's ECHILD, not this, as proof.
-pub(crate) fn descendants(ancestor: i32) -> Vec<Stat> {
-    let mut rest = all();
-    let mut found: Vec<Stat> = Vec::new();
-    let mut parents = vec![ancestor];
-    while let Some(parent) = parents.pop() {
-        let (children, others): (Vec<Stat>, Vec<Stat>) = rest.into_iter().partition(|stat| stat.parent == parent);
-        parents.extend(children.iter().map(|stat| stat.identity.pid));
-        found.extend(children);
-        rest = others;
+pub(crate) fn descendants(ancestor: i32, mut found: impl FnMut(&Stat)) {
+    let mut members = HashSet::from([ancestor]);
+    let mut others: Vec<Stat> = Vec::new();
+    each(|stat| {
+        // A parent mostly has the lower number, and was seen before.
+        if members.contains(&stat.parent) {
+            members.insert(stat.identity.pid);
+            found(&stat);
+        } else {
+            others.push(stat);
+        }
+    });
+    // After the numbers have wrapped around, parents may come later than their children.
+    loop {
+        let before = members.len();
+        others.retain(|stat| {
+            let is_member = members.contains(&stat.parent);
+            if is_member {
+                members.insert(stat.identity.pid);
+                found(stat);
+            }
+            !is_member
+        });
+        if members.len() == before {
+            return;
+        }
     }
-    found
+}
+
+/// How many tasks the machine has, from one short read.
+pub(crate) fn tasks_of_machine() -> Option<usize> {
+    // proc(5): three averages, then "runnable/all".
+    fs::read_to_string("/proc/loadavg").ok()?.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.trim_end().parse().ok()
 }
 
 #[cfg(test)]
@@ -151,7 +218,9 @@ mod tests {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("spawn");
         let pid = child.id().cast_signed();
         let identity = Identity::of(pid).expect("lives");
-        assert!(descendants(std::process::id().cast_signed()).iter().any(|stat| stat.identity == identity));
+        let mut seen = false;
+        descendants(std::process::id().cast_signed(), |stat| seen |= stat.identity == identity);
+        assert!(seen);
         assert!(identity.signal(Signal::KILL));
         child.wait().expect("wait");
         assert!(!identity.exists());

@@ -46,5 +46,5 @@ pub use lease::Lease;
 pub use outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 pub use processes::{Counts, Processes};
 pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
-pub use running::{Io, Running};
+pub use running::{Io, OnOutput, Running};
 pub use spec::{Files, Limits, Spec, Stdin, Tree};

@@ -44,6 +44,9 @@ pub(crate) enum First {
     SpawnFailed { step: Step, errno: i32, tiers: Tiers },
 }
 
+/// What is called with every kept piece of output.
+pub type OnOutput<'a> = dyn FnMut(Stream, &[u8]) + 'a;
+
 /// Where the bytes of a command go, and who may end it from the driving thread.
 pub struct Io<'a> {
     /// Gets every kept byte of standard output, in order.
@@ -51,7 +54,7 @@ pub struct Io<'a> {
     /// Gets every kept byte of standard error, in order.
     pub stderr: &'a mut dyn Write,
     /// Called after each piece was written to its sink.
-    pub on_output: Option<&'a mut dyn FnMut(Stream, &[u8])>,
+    pub on_output: Option<&'a mut OnOutput<'a>>,
     /// Asked about a hundred times a second whether to end the command.
     pub poll: Option<&'a mut dyn FnMut() -> Option<Reason>>,
 }

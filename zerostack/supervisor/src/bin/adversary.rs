@@ -143,12 +143,26 @@ fn main() {
             raw::stop_self();
             forever();
         }
-        // Everybody forks, for ever.
-        "bomb" => loop {
-            if raw::fork().is_none() {
-                raw::nap();
+        // Everybody forks; after six seconds, should nobody have ended it, it ends itself and spares the machine.
+        "bomb" => {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_secs(6) {
+                if raw::fork().is_none() {
+                    raw::nap();
+                }
             }
-        },
+        }
+        // The same, but every process leaves the process group first.
+        "scattered-bomb" => {
+            let begun = std::time::Instant::now();
+            while begun.elapsed() < Duration::from_secs(6) {
+                match raw::fork() {
+                    Some(true) => raw::new_session(),
+                    Some(false) => {}
+                    None => raw::nap(),
+                }
+            }
+        }
         // Signals its supervisor, and the guard above it, then starts a daemon and goes on.
         "attack" => {
             let signal = argument(3).parse().unwrap_or(libc::SIGKILL);

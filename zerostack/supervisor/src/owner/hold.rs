@@ -1,7 +1,7 @@
 //! What holds a tree together: the three tiers behind one face, and the count of its tasks.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ pub(super) enum Hold {
     Rlimits {
         /// Whether a resource limit counts the user's tasks.
         counted: bool,
+        /// The root, and with it the process group it made.
+        group: OwnedFd,
     },
 }
 
@@ -105,7 +107,8 @@ fn alone(mut child: Child<'_>) -> io::Result<Launched> {
         child.tasks = Some(present + u64::from(child.start.processes));
     }
     let (root, opener, status) = fork_root(&child)?;
-    Ok(Launched { hold: Hold::Rlimits { counted }, root, opener: Some(opener), status: Some(status) })
+    let group = root.open().ok_or_else(|| io::Error::other("the forked child is gone"))?;
+    Ok(Launched { hold: Hold::Rlimits { counted, group }, root, opener: Some(opener), status: Some(status) })
 }
 
 fn fork_root(child: &Child<'_>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
@@ -132,7 +135,7 @@ impl Hold {
         let counted = match self {
             Self::Cgroup(cgroups) => cgroups.counted,
             Self::Namespace(namespace) => namespace.counted,
-            Self::Rlimits { counted } => *counted,
+            Self::Rlimits { counted, .. } => *counted,
         };
         if counted { CountTier::Kernel } else { CountTier::Sampled }
     }
@@ -170,7 +173,7 @@ impl Hold {
             Self::Namespace(namespace) => {
                 namespace.init.signal(Signal::KILL);
             }
-            Self::Rlimits { .. } => kill::freeze_and_kill(),
+            Self::Rlimits { group, .. } => kill::freeze_and_kill(Some(group)),
         }
     }
 
@@ -181,73 +184,101 @@ impl Hold {
         }
     }
 
-    /// How many tasks the tree has now.
-    fn tasks(&self) -> usize {
-        let sum = |stats: &[Stat]| stats.iter().map(|stat| stat.threads as usize).sum();
+    /// Whether the tree has at least `limit` tasks now.
+    fn has(&self, limit: usize) -> (usize, bool) {
+        let mut seen = Vec::new();
         match self {
-            Self::Cgroup(cgroups) => cgroups.tasks(),
-            Self::Namespace(namespace) => namespace.tasks(),
-            Self::Rlimits { .. } => sum(&identity::descendants(std::process::id().cast_signed())),
+            Self::Cgroup(cgroups) => {
+                let tasks = cgroups.tasks();
+                return (tasks, tasks >= limit);
+            }
+            Self::Namespace(namespace) => namespace.each(|stat| seen.push(*stat)),
+            Self::Rlimits { .. } => identity::descendants(std::process::id().cast_signed(), |stat| seen.push(*stat)),
         }
+        let count = |stats: &[Stat]| stats.iter().map(|stat| stat.threads as usize).sum::<usize>();
+        let tasks = count(&seen);
+        if tasks < limit {
+            return (tasks, false);
+        }
+        // During one look a fast chain of short-lived processes is seen many times. Youngest first, an ancestor that
+        // passed its work on is gone by the time it is looked at again.
+        let again = |pid| match self {
+            Self::Namespace(namespace) => namespace.stat(pid),
+            _ => Stat::of(pid),
+        };
+        seen.sort_unstable_by_key(|stat| std::cmp::Reverse((stat.identity.start, stat.identity.pid)));
+        seen.retain(|stat| again(stat.identity.pid).is_some_and(|now| now.identity == stat.identity && !now.is_dead()));
+        let tasks = count(&seen);
+        (tasks, tasks >= limit)
     }
 }
 
-/// Notices that a tree reached its limit of tasks: by the kernel's event where there is one, else by counting.
+/// Notices that a tree reached its limit of tasks.
+///
+/// Where the kernel counts in a cgroup, it is asked now and then whether it refused a task (its event file cannot be polled
+/// in every version). Elsewhere the tasks are counted. In the `rlimits` tier a count is a look at every process of the
+/// machine; between two of those the number of tasks of the whole machine is watched, which is one short read: when it
+/// grew by half the limit, it is time for a look.
 pub(super) struct Sampler {
     limit: usize,
-    event: Option<std::fs::File>,
-    next: Option<Instant>,
+    next: Instant,
+    /// When to count whatever the machine's number says.
+    due: Instant,
+    /// Tasks of the machine at the last count, where that is watched.
+    machine: Option<usize>,
 }
 
 impl Sampler {
-    /// Shortest time between two counts.
-    const SHORTEST: Duration = Duration::from_millis(10);
-    /// Longest time between two counts.
-    const LONGEST: Duration = Duration::from_millis(100);
+    /// Time between two looks at something cheap, or at a tree near its limit.
+    const SHORT: Duration = Duration::from_millis(10);
+    /// Time between two looks at a small tree.
+    const LONG: Duration = Duration::from_millis(100);
 
     pub(super) fn new(hold: &Hold, limit: u32) -> Self {
-        let event = match hold {
-            Hold::Cgroup(cgroups) => cgroups.refusal_file(),
+        let machine = match hold {
+            Hold::Rlimits { .. } => identity::tasks_of_machine(),
             _ => None,
         };
-        let mut sampler = Self { limit: limit as usize, event, next: None };
-        if let Some(event) = &mut sampler.event {
-            // The kernel reports changes since the last read.
-            let _ = io::Read::read(event, &mut [0; 256]);
-        } else {
-            sampler.next = Instant::now().checked_add(Self::SHORTEST);
-        }
-        sampler
+        let due = Instant::now() + Self::SHORT;
+        Self { limit: limit as usize, next: due, due, machine }
     }
 
-    /// What to poll for an event.
-    pub(super) fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.event.as_ref().map(AsFd::as_fd)
-    }
-
-    /// When to count next.
-    pub(super) fn next(&self) -> Option<Instant> {
+    /// When to look next.
+    pub(super) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Whether the limit was reached, as far as an event or a due count tells.
-    pub(super) fn exceeded(&mut self, hold: &Hold, event: bool) -> bool {
-        if event && let Hold::Cgroup(cgroups) = hold {
-            if let Some(file) = &mut self.event {
-                let _ = io::Seek::rewind(file);
-                let _ = io::Read::read(file, &mut [0; 256]);
-            }
-            return cgroups.refusals() > 0;
-        }
-        let now = Instant::now();
-        if self.next.is_none_or(|next| now < next) {
+    /// Looks if it is time; whether the limit was reached.
+    pub(super) fn exceeded(&mut self, hold: &Hold) -> bool {
+        let begun = Instant::now();
+        if begun < self.next {
             return false;
         }
-        let tasks = hold.tasks();
-        // A count may take at most a twentieth of the time; a tree near its limit is counted often.
-        let cost = now.elapsed() * 20;
-        let pause = if tasks * 4 > self.limit { Self::SHORTEST } else { Self::LONGEST / 4 };
-        self.next = Instant::now().checked_add(pause.max(cost).min(Self::LONGEST));
-        tasks >= self.limit
+        if let Hold::Cgroup(cgroups) = hold
+            && cgroups.counted
+        {
+            self.next = begun + Self::LONG / 2;
+            return cgroups.refusals() > 0;
+        }
+        let machine = self.machine.and_then(|_| identity::tasks_of_machine());
+        let grown = match (self.machine, machine) {
+            (Some(before), Some(now)) => now >= before + self.limit / 2,
+            _ => true,
+        };
+        self.next = begun + Self::SHORT;
+        if !grown && begun < self.due {
+            return false;
+        }
+        let (tasks, reached) = hold.has(self.limit);
+        let end = Instant::now();
+        let near = tasks * 4 > self.limit;
+        // A small tree may cost a twentieth of the time, one near its limit more.
+        self.due = end + if near { Self::SHORT } else { ((end - begun) * 20).max(Self::LONG) };
+        if self.machine.is_none() {
+            self.next = self.due.min(end + Self::LONG);
+        } else if !near {
+            self.machine = machine;
+        }
+        reached
     }
 }

@@ -13,7 +13,7 @@ use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use serde::{Deserialize, Serialize};
 
 use super::launch::{Child, Gate, become_command};
-use crate::identity::{Identity, Stat};
+use crate::identity::{Identity, Stat, each_within};
 use crate::protocol::{self, RootStatus};
 use crate::sys::{self, Fork, Reaped};
 
@@ -50,20 +50,18 @@ pub(super) struct Namespace {
 }
 
 impl Namespace {
-    /// How many tasks are in it, without init.
-    pub(super) fn tasks(&self) -> usize {
-        // A descriptor of its own, so that each look starts at the beginning.
-        let Ok(dir) = rustix::fs::Dir::read_from(&self.procs) else { return 0 };
-        dir.flatten()
-            .filter_map(|entry| entry.file_name().to_str().ok()?.parse::<i32>().ok())
-            .filter_map(|pid| {
-                let file = rustix::fs::openat(&self.procs, format!("{pid}/stat"), OFlags::RDONLY, Mode::empty()).ok()?;
-                let mut text = Vec::new();
-                io::Read::read_to_end(&mut std::fs::File::from(file), &mut text).ok()?;
-                Some(Stat::parse(pid, &text)?.threads as usize)
-            })
-            .sum::<usize>()
-            .saturating_sub(1)
+    /// Calls `each` with every process in it but init, in the namespace's own numbering.
+    pub(super) fn each(&self, mut each: impl FnMut(&Stat)) {
+        each_within(self.procs.as_fd(), |stat| {
+            if stat.identity.pid != 1 {
+                each(&stat);
+            }
+        });
+    }
+
+    /// One process of it, by its number in the namespace.
+    pub(super) fn stat(&self, pid: i32) -> Option<Stat> {
+        Stat::within(self.procs.as_fd(), pid)
     }
 }
 

@@ -79,6 +79,8 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
         Err(why) => refuse(why, true),
     };
     drop(streams);
+    // The one that ends a fork storm must not be starved by it.
+    sys::run_first();
     let tiers = Tiers {
         tree: launched.hold.tier(),
         files,
@@ -250,7 +252,7 @@ impl Supervisor {
     fn wait(&mut self, children: &OwnedFd) {
         let mut deadlines = Vec::with_capacity(4);
         match self.phase {
-            Phase::Running => deadlines.extend([self.timeout_at(), self.sampler.next()]),
+            Phase::Running => deadlines.extend([self.timeout_at(), Some(self.sampler.next())]),
             Phase::Asked(until) => deadlines.push(Some(until)),
             Phase::Killing(next, _) => deadlines.push(Some(next)),
         }
@@ -263,17 +265,16 @@ impl Supervisor {
             Hold::Namespace(namespace) => Some(namespace.channel.as_fd()),
             _ => None,
         };
-        let sources: [(Option<BorrowedFd<'_>>, PollFlags); 6] = [
+        let sources: [(Option<BorrowedFd<'_>>, PollFlags); 5] = [
             (Some(children.as_fd()), PollFlags::IN),
             (self.socket.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (self.gate.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (self.guard_life.as_ref().map(AsFd::as_fd), PollFlags::IN),
             (if self.root.is_none() { channel } else { None }, PollFlags::IN),
-            (self.sampler.event(), PollFlags::PRI),
         ];
-        let mut ready = [false; 6];
-        let mut fds = Vec::with_capacity(6);
-        let mut places = Vec::with_capacity(6);
+        let mut ready = [false; 5];
+        let mut fds = Vec::with_capacity(5);
+        let mut places = Vec::with_capacity(5);
         for (place, (fd, flags)) in sources.into_iter().enumerate() {
             if let Some(fd) = fd {
                 fds.push(PollFd::from_borrowed_fd(fd, flags));
@@ -287,7 +288,7 @@ impl Supervisor {
             }
         }
         drop(fds);
-        let [ended, host, gate, guard, init, event] = ready;
+        let [ended, host, gate, guard, init] = ready;
         if ended {
             // Empties the signal descriptor; the loop reaps.
             let mut buffer = [0_u8; 1024];
@@ -314,7 +315,7 @@ impl Supervisor {
             self.guard_life = None;
             self.begin(Reason::Cancelled);
         }
-        if matches!(self.phase, Phase::Running) && self.sampler.exceeded(&self.launched.hold, event) {
+        if matches!(self.phase, Phase::Running) && self.sampler.exceeded(&self.launched.hold) {
             // What ended by itself meanwhile comes first.
             if !self.reap() && self.root.is_none() {
                 self.begin(Reason::Limit);
