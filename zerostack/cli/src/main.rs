@@ -1,2 +1,87 @@
-//! Operator CLI.
-fn main() {}
+//! `zero-kernel`: one-cell diagnostics and health checks of the ZeroStack kernel.
+//!
+//! Standard output carries exactly one JSON document; everything else goes to standard error. Exit codes: 0 Completed or
+//! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
+
+mod doctor;
+mod exec;
+mod log;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use zerostack::contracts::{Error, SessionName};
+use zerostack::{KernelConfig, StoreLocation};
+
+/// Operator command line of the ZeroStack kernel.
+#[derive(Parser)]
+#[command(name = "zero-kernel", version, about)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run one cell and print its response.
+    Exec(exec::Exec),
+    /// Print the session's latest events.
+    Log(log::Log),
+    /// Check every stored object and journal frame.
+    Verify(doctor::Verify),
+    /// Say what this machine allows and how the store is.
+    Doctor(doctor::Doctor),
+}
+
+/// Which workspace.
+#[derive(Args)]
+struct Workspace {
+    /// The workspace root.
+    #[arg(long, value_name = "DIR")]
+    root: PathBuf,
+    /// The session.
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    session: String,
+    /// The store's directory; without it one in the user's state directory.
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+impl Workspace {
+    fn config(&self) -> Result<KernelConfig, Error> {
+        let mut config = KernelConfig::new(&self.root);
+        config.session = SessionName::new(&self.session)?;
+        if let Some(store) = &self.store {
+            config.store = StoreLocation::At(store.clone());
+        }
+        Ok(config)
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ZERO_KERNEL_LOG").unwrap_or_else(|_| "warn".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    match cli.command {
+        Command::Exec(exec) => exec.run(),
+        Command::Log(log) => log.run(),
+        Command::Verify(verify) => verify.run(),
+        Command::Doctor(doctor) => doctor.run(),
+    }
+}
+
+/// Prints the one JSON document.
+fn print<T: serde::Serialize>(document: &T) -> bool {
+    use std::io::Write;
+    let text = serde_json::to_string_pretty(document).unwrap_or_else(|e| format!("{{\"error\": \"{e}\"}}"));
+    // A reader that has gone away cannot be told anything.
+    writeln!(std::io::stdout().lock(), "{text}").is_ok()
+}
+
+/// Reports what kept a command from its work.
+fn fail(error: &Error) -> ExitCode {
+    print(&serde_json::json!({ "error": error }));
+    eprintln!("zero-kernel: {error}");
+    ExitCode::from(1)
+}

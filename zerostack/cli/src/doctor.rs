@@ -1,0 +1,153 @@
+//! `zero-kernel doctor` and `verify`: what this machine allows, and how the store is.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+use zerostack::contracts::response::{CaptureTier, Outcome};
+use zerostack::contracts::{CancelToken, Error};
+use zerostack::{KernelConfig, StoreLocation, ZeroKernel};
+
+use crate::{Workspace, fail, print};
+
+/// Says what this machine allows, by trying it in a temporary workspace; with `--root` also how that store is.
+#[derive(Args)]
+pub struct Doctor {
+    /// A workspace whose store is checked, too.
+    #[arg(long, value_name = "DIR")]
+    root: Option<std::path::PathBuf>,
+    /// The store's directory; without it one in the user's state directory.
+    #[arg(long, value_name = "DIR", requires = "root")]
+    store: Option<std::path::PathBuf>,
+}
+
+/// Checks every stored object and journal frame of a workspace's store.
+#[derive(Args)]
+pub struct Verify {
+    #[command(flatten)]
+    workspace: Workspace,
+}
+
+/// One thing that was tried.
+#[derive(Serialize)]
+struct Check {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+}
+
+impl Check {
+    fn of(name: &'static str, tried: Result<String, String>) -> Self {
+        let ok = tried.is_ok();
+        Self { name, ok, detail: tried.unwrap_or_else(|why| why) }
+    }
+}
+
+impl Doctor {
+    /// Runs every check; the exit code is 0 if all are well.
+    pub fn run(self) -> ExitCode {
+        let mut checks = vec![
+            Check::of("supervisor", supervisor()),
+            Check::of("frame", cell("return 6 * 7", |response| response.value.as_ref().is_some_and(|v| v.0 == 42))),
+            Check::of(
+                "transaction",
+                cell("await z.edit('a/b', {create: 'x'}); return z.read('a/b')", |response| {
+                    response.outcome == Outcome::Completed && response.effects.receipts > 0
+                }),
+            ),
+            Check::of("commands", commands()),
+        ];
+        if let Some(root) = &self.root {
+            let mut config = KernelConfig::new(root);
+            if let Some(store) = &self.store {
+                config.store = StoreLocation::At(store.clone());
+            }
+            checks.push(Check::of("store", store(config).map_err(|e| e.to_string())));
+        }
+        let healthy = checks.iter().all(|check| check.ok);
+        print(&serde_json::json!({ "healthy": healthy, "checks": checks }));
+        if healthy { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    }
+}
+
+impl Verify {
+    /// Checks the store; the exit code is 0 if nothing is damaged.
+    pub fn run(self) -> ExitCode {
+        let damage = self
+            .workspace
+            .config()
+            .and_then(ZeroKernel::open)
+            .and_then(|kernel| kernel.verify(&CancelToken::new()));
+        match damage {
+            Ok(damage) => {
+                print(&serde_json::json!({ "valid": damage.is_empty(), "damage": damage }));
+                if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+            }
+            Err(error) => fail(&error),
+        }
+    }
+}
+
+fn supervisor() -> Result<String, String> {
+    zero_supervisor::locate::locate(None).map(|path| path.display().to_string()).map_err(|e| e.to_string())
+}
+
+/// Runs a cell in a temporary workspace.
+fn cell(
+    source: &str,
+    is_well: impl FnOnce(&zerostack::contracts::Response) -> bool,
+) -> Result<String, String> {
+    let workspace = Scratch::new()?;
+    let kernel = workspace.kernel().map_err(|e| e.to_string())?;
+    let response = kernel.execute_cell(source);
+    match (&response.error, is_well(&response)) {
+        (None, true) => Ok(format!("{:.1} ms", response.ledger.wall_ms)),
+        (Some(error), _) => Err(format!("{}: {}", error.kind, error.detail)),
+        (None, false) => Err("the cell answered something else than it should".to_owned()),
+    }
+}
+
+fn commands() -> Result<String, String> {
+    let workspace = Scratch::new()?;
+    let kernel = workspace.kernel().map_err(|e| e.to_string())?;
+    let response = kernel.execute_cell("return (await z.run(['true'])).exitCode");
+    if let Some(error) = &response.error {
+        return Err(format!("{}: {}", error.kind, error.detail));
+    }
+    let tier = &response.ledger.confinement;
+    let capture = match response.effects.capture {
+        CaptureTier::Private => "private",
+        CaptureTier::Baseline => "baseline",
+        CaptureTier::None | CaptureTier::UnattributedWrites => "none",
+    };
+    let named = |tier: &Option<String>| tier.clone().unwrap_or_else(|| "none".into());
+    Ok(format!("files: {}, tree: {}, capture: {capture}", named(&tier.files), named(&tier.tree)))
+}
+
+fn store(config: KernelConfig) -> Result<String, Error> {
+    let kernel = ZeroKernel::open(config)?;
+    let status = kernel.status()?;
+    let damage = kernel.verify(&CancelToken::new())?;
+    match damage.first() {
+        None => Ok(status.store.display().to_string()),
+        Some(first) => Err(Error::invalid(format!(
+            "{} part(s) of the store are damaged, first {}: {}; `zero-kernel verify` lists them",
+            damage.len(),
+            first.what,
+            first.detail
+        ))),
+    }
+}
+
+/// A temporary workspace.
+struct Scratch(tempfile::TempDir);
+
+impl Scratch {
+    fn new() -> Result<Self, String> {
+        tempfile::Builder::new().prefix("zero-kernel-doctor-").tempdir().map(Self).map_err(|e| e.to_string())
+    }
+
+    fn kernel(&self) -> Result<ZeroKernel, Error> {
+        ZeroKernel::open(KernelConfig { store: StoreLocation::Transient, ..KernelConfig::new(self.0.path()) })
+    }
+}

@@ -1,0 +1,85 @@
+//! `zero-kernel exec`: one cell, one response.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::Value;
+use zerostack::contracts::response::Outcome;
+use zerostack::contracts::{CancelToken, Error};
+use zerostack::{CellOptions, ZeroKernel};
+
+use crate::{Workspace, fail, print};
+
+/// Runs one cell; it comes from standard input without `--file`.
+#[derive(Args)]
+pub struct Exec {
+    #[command(flatten)]
+    workspace: Workspace,
+    /// The cell's file.
+    #[arg(long, value_name = "CELL")]
+    file: Option<PathBuf>,
+    /// A JSON object that the cell sees as `input`.
+    #[arg(long, value_name = "JSON")]
+    input: Option<String>,
+    /// Milliseconds of wall-clock time.
+    #[arg(long, value_name = "N")]
+    timeout_ms: Option<u64>,
+}
+
+impl Exec {
+    /// Runs the cell and prints its response.
+    pub fn run(self) -> ExitCode {
+        let input = match self.input.as_deref().map(serde_json::from_str::<BTreeMap<String, Value>>).transpose() {
+            Ok(input) => input,
+            Err(e) => {
+                eprintln!("zero-kernel: --input is not a JSON object: {e}");
+                return ExitCode::from(2);
+            }
+        };
+        let source = match &self.file {
+            Some(file) => std::fs::read(file).map_err(|e| format!("{}: {e}", file.display())),
+            None => {
+                let mut source = Vec::new();
+                std::io::stdin().lock().read_to_end(&mut source).map(|_| source).map_err(|e| format!("standard input: {e}"))
+            }
+        };
+        let source = source.and_then(|bytes| String::from_utf8(bytes).map_err(|e| format!("the cell is not UTF-8: {e}")));
+        let source = match source {
+            Ok(source) => source,
+            Err(why) => {
+                eprintln!("zero-kernel: {why}");
+                return ExitCode::from(2);
+            }
+        };
+        let kernel = match self.workspace.config().and_then(ZeroKernel::open) {
+            Ok(kernel) => kernel,
+            Err(error) => return fail(&error),
+        };
+        let cancel = CancelToken::new();
+        let interrupt = cancel.clone();
+        if let Err(e) = ctrlc::set_handler(move || interrupt.cancel()) {
+            return fail(&Error::invalid(format!("cannot listen for interrupts: {e}")));
+        }
+        let response = kernel.execute_cell_with(
+            &source,
+            CellOptions {
+                cancel: Some(cancel),
+                input,
+                timeout: self.timeout_ms.map(Duration::from_millis),
+                ..CellOptions::default()
+            },
+        );
+        if !print(&response) {
+            return ExitCode::from(1);
+        }
+        match response.outcome {
+            Outcome::Completed => ExitCode::SUCCESS,
+            Outcome::Failed => ExitCode::from(1),
+            Outcome::Cancelled => ExitCode::from(130),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! How a kernel is opened and how a cell is run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use zero_contracts::files::Durability;
+use zero_contracts::{
+    Budgets, CancelToken, Error, FileEngine, Operation, SessionName, StructureEngine, TokenEngine, WorkspacePath,
+};
+
+/// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
+#[derive(Clone)]
+pub struct KernelConfig {
+    /// The workspace: a directory that exists.
+    pub root: PathBuf,
+    /// Where objects, journal and sessions live.
+    pub store: StoreLocation,
+    /// The session whose state cells see and whose chain their events join.
+    pub session: SessionName,
+    /// Budgets of a cell that names none.
+    pub budgets: Budgets,
+    /// How long a command may take to obey a request to end before it is killed.
+    pub grace: Duration,
+    /// What `z.read` may read outside the workspace.
+    pub external_reads: ExternalReads,
+    /// Whether `z.run` may run commands.
+    pub commands: Commands,
+    /// Directories outside the workspace that commands may write to, beside the documented tool-chain caches.
+    pub writable_paths: Vec<PathBuf>,
+    /// The supervisor's binary; without it, it is looked for beside the current executable.
+    pub supervisor: Option<PathBuf>,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// May deny any call before it happens.
+    pub policy: Option<Arc<dyn Policy>>,
+    /// Engines to use in place of the shipped ones.
+    pub engines: Engines,
+    /// Cells that run at once; more wait.
+    pub concurrent_cells: usize,
+}
+
+impl KernelConfig {
+    /// Gives the defaults for a workspace.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self {
+            root: root.into(),
+            store: StoreLocation::UserState,
+            session: SessionName::default(),
+            budgets: Budgets::default(),
+            grace: Duration::from_millis(500),
+            external_reads: ExternalReads::Allow,
+            commands: Commands::Allow,
+            writable_paths: Vec::new(),
+            supervisor: None,
+            durability: Durability::default(),
+            policy: None,
+            engines: Engines::default(),
+            concurrent_cells: 16,
+        }
+    }
+}
+
+/// Where objects, journal and sessions live; never inside the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreLocation {
+    /// Under the user's state directory, keyed by the workspace's path.
+    UserState,
+    /// In this directory, made if absent.
+    At(PathBuf),
+    /// In a temporary directory that goes when the kernel closes.
+    Transient,
+}
+
+/// What `z.read` may read outside the workspace; never anything under `/proc`, `/sys` or `/dev`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExternalReads {
+    /// Any file.
+    Allow,
+    /// Files below these directories.
+    Roots(Vec<PathBuf>),
+    /// None.
+    Deny,
+}
+
+/// Whether `z.run` may run commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Commands {
+    /// Any.
+    Allow,
+    /// None.
+    Deny,
+}
+
+/// Engines to use in place of the shipped ones.
+#[derive(Clone, Default)]
+pub struct Engines {
+    /// Bytes.
+    pub files: Option<Arc<dyn FileEngine>>,
+    /// Structure and search.
+    pub structure: Option<Arc<dyn StructureEngine>>,
+    /// Output.
+    pub tokens: Option<Arc<dyn TokenEngine>>,
+}
+
+/// May deny any call before it happens.
+pub trait Policy: Send + Sync {
+    /// Decides about one call; `arguments` are the JSON values the cell gave.
+    ///
+    /// # Errors
+    /// The reason for a denial; the cell gets it as `denied`.
+    fn check(&self, operation: Operation, arguments: &[Value]) -> Result<(), String>;
+}
+
+/// How one cell is run.
+#[derive(Clone, Default)]
+pub struct CellOptions {
+    /// Wall-clock time; without it the budget's.
+    pub timeout: Option<Duration>,
+    /// Budgets; without them the kernel's.
+    pub budgets: Option<Budgets>,
+    /// Cancels the cell. The kernel never cancels it itself.
+    pub cancel: Option<CancelToken>,
+    /// Values that the cell sees as `input`.
+    pub input: Option<BTreeMap<String, Value>>,
+    /// Environment variables that every command of the cell gets.
+    pub env: BTreeMap<String, String>,
+    /// Directory that commands start in; without it the root.
+    pub cwd: Option<WorkspacePath>,
+}
+
+/// Result with the error of the contracts.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,355 @@
+//! `z.run`: a command on the staged tree, owned by a supervisor until its whole tree is gone.
+//!
+//! The first run of a group publishes what is staged into the live tree (uncommitted, journalled) and takes the baseline;
+//! runs that start while another still runs share both; the last one to end has the changes captured as effects of the
+//! cell. Edits made meanwhile stay staged and are seen by the next group.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use zero_contracts::event::ProcessVerdict;
+use zero_contracts::read::EntryKind;
+use zero_contracts::run::{Cleanup, Command, EndReason, RunRequest, RunResult, Streams, Termination};
+use zero_contracts::tokens::ProjectText;
+use zero_contracts::{CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath};
+use zero_supervisor as supervisor;
+use zero_supervisor::{Io, Processes, Reason, Spec, Stdin};
+
+use super::reply;
+use crate::cell::{Cell, lock};
+use crate::config::Commands;
+use crate::frame::CallReply;
+use crate::kernel::Kernel;
+
+/// How long a tree may take to go after its grace.
+const CLEANUP: Duration = Duration::from_secs(5);
+
+/// The commands of one cell.
+#[derive(Default)]
+pub struct Runs {
+    owner: Mutex<Owner>,
+    group: Mutex<Group>,
+}
+
+#[derive(Default)]
+struct Owner {
+    closed: bool,
+    processes: Option<Processes>,
+}
+
+/// Runs that share one baseline.
+#[derive(Default)]
+struct Group {
+    active: u64,
+    broken: Option<Error>,
+}
+
+impl Runs {
+    /// Ends every command and starts no further one.
+    pub fn close(&self) {
+        let mut owner = lock(&self.owner);
+        owner.closed = true;
+        if let Some(processes) = &owner.processes {
+            processes.close();
+        }
+    }
+
+    /// Waits until every tree is proven empty.
+    pub fn wait_empty(&self, grace: Duration) -> supervisor::Counts {
+        let processes = lock(&self.owner).processes.clone();
+        processes.map_or_else(supervisor::Counts::default, |processes| {
+            processes.wait_empty(Instant::now() + grace + CLEANUP)
+        })
+    }
+
+    /// Returns why the effects of a command could not be captured: the cell can only be restored then.
+    pub fn broken(&self) -> Option<Error> {
+        lock(&self.group).broken.clone()
+    }
+
+    fn processes(&self, kernel: &Kernel) -> Result<Processes> {
+        let mut owner = lock(&self.owner);
+        if owner.closed {
+            return Err(Error::new(ErrorKind::Cancelled, "the cell has ended; no further command is started"));
+        }
+        if owner.processes.is_none() {
+            let program = supervisor::locate::locate(kernel.config.supervisor.as_deref()).map_err(|e| error(&e))?;
+            owner.processes = Some(Processes::new(program));
+        }
+        owner.processes.clone().ok_or_else(|| Error::new(ErrorKind::Internal, "a process owner that was just made is gone"))
+    }
+
+    /// Joins the group of runs, beginning one if none is under way.
+    fn enter(&self, cell: &Cell, epoch: Epoch, token: &CancelToken) -> Result<()> {
+        let mut group = lock(&self.group);
+        if let Some(why) = &group.broken {
+            return Err(why.clone());
+        }
+        if group.active == 0 {
+            let tier = cell.with_transaction(|transaction| {
+                transaction.materialize(epoch, token)?;
+                transaction.begin_capture(epoch, token)
+            })?;
+            lock(&cell.record).capture = Some(tier);
+        }
+        group.active += 1;
+        Ok(())
+    }
+
+    /// Leaves the group; the last one out has the effects captured.
+    fn leave(&self, cell: &Cell) -> Result<()> {
+        let mut group = lock(&self.group);
+        group.active -= 1;
+        if group.active > 0 {
+            return Ok(());
+        }
+        // Capturing is not cut short by a cancellation: what the commands changed must be known to be taken back.
+        match cell.with_transaction(|transaction| transaction.end_capture(&CancelToken::new())) {
+            Ok(captured) => {
+                lock(&cell.record).ignored_paths += captured.ignored_paths;
+                Ok(())
+            }
+            Err(why) => {
+                group.broken = Some(why.clone());
+                Err(why)
+            }
+        }
+    }
+}
+
+/// Answers `z.run`.
+pub(crate) fn run(cell: &Arc<Cell>, request: RunRequest, token: &CancelToken) -> Result<CallReply> {
+    reply(&run_command(cell, request, token)?)
+}
+
+/// Runs one command to its end.
+pub(crate) fn run_command(cell: &Cell, request: RunRequest, token: &CancelToken) -> Result<RunResult> {
+    let kernel = &cell.kernel;
+    if kernel.config.commands == Commands::Deny {
+        return Err(Error::new(ErrorKind::Denied, "the host allows no commands"));
+    }
+    let argv = argv(&request.command)?;
+    let lease = cell.lease(token)?;
+    let epoch = Epoch(lease.epoch());
+    let processes = cell.runs.processes(kernel)?;
+    cell.runs.enter(cell, epoch, token)?;
+    let ran = spec(cell, &request, &argv).and_then(|mut spec| {
+        spec.lease = Some(lease);
+        drive(cell, &processes, spec, token)
+    });
+    let left = cell.runs.leave(cell);
+    let (outcome, stdout, stderr) = ran?;
+    left?;
+    let result = describe(cell, &request, &outcome, stdout, stderr, token)?;
+    let mut record = lock(&cell.record);
+    record.confinement.files = Some(word(&outcome.tiers.files));
+    record.confinement.tree = Some(word(&outcome.tiers.tree));
+    record.processes.push(ProcessVerdict {
+        argv,
+        termination: result.termination,
+        exit_code: result.exit_code,
+        signal: result.signal.clone(),
+        reason: result.reason,
+        cleanup: result.cleanup,
+        stdout: result.handles.stdout,
+        stderr: result.handles.stderr,
+    });
+    drop(record);
+    Ok(result)
+}
+
+fn argv(command: &Command) -> Result<Vec<String>> {
+    let argv = command.argv();
+    if argv.first().is_none_or(String::is_empty) {
+        return Err(Error::invalid("the command is empty").with_path("command"));
+    }
+    if argv.iter().any(|argument| argument.contains('\0')) {
+        return Err(Error::invalid("an argument cannot contain a NUL character").with_path("command"));
+    }
+    Ok(argv)
+}
+
+fn spec(cell: &Cell, request: &RunRequest, argv: &[String]) -> Result<Spec> {
+    let kernel = &cell.kernel;
+    let options = &request.options;
+    let mut spec = Spec::new(argv, working_directory(cell, options.cwd.as_ref().unwrap_or(&cell.cwd))?);
+    let pair = |(name, value): (&String, &String)| (OsString::from(name), OsString::from(value));
+    if let Some(name) = options.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+        return Err(Error::invalid(format!("`{name}` is not the name of a variable")).with_path("options.env"));
+    }
+    if options.env.values().any(|value| value.contains('\0')) {
+        return Err(Error::invalid("the value of a variable cannot contain a NUL character").with_path("options.env"));
+    }
+    spec.env.extend(cell.env.iter().map(pair));
+    spec.env.extend(options.env.iter().map(pair));
+    spec.stdin = stdin(cell, options.stdin.as_ref())?;
+    spec.timeout = options.timeout_ms.map(Duration::from_millis);
+    spec.grace = kernel.config.grace;
+    spec.cleanup = CLEANUP;
+    spec.limits.processes = u32::try_from(cell.budgets.processes).unwrap_or(u32::MAX);
+    spec.limits.output = cell.budgets.run_output_bytes;
+    spec.files = supervisor::confinement::landlock(
+        &kernel.places.root,
+        &spec.env,
+        &kernel.config.writable_paths,
+        std::slice::from_ref(&kernel.places.store),
+        false,
+    );
+    spec.marker_dir = Some(kernel.places.store.clone());
+    Ok(spec)
+}
+
+fn working_directory(cell: &Cell, path: &WorkspacePath) -> Result<PathBuf> {
+    match cell.view().resolve(path)? {
+        Some(entry) if entry.kind == EntryKind::Directory => Ok(cell.kernel.places.root.join(entry.path.as_os_str())),
+        Some(_) => Err(Error::invalid(format!("`{path}` is not a directory")).with_path("options.cwd")),
+        None => Err(Error::new(ErrorKind::NotFound, format!("there is no directory `{path}`")).with_path("options.cwd")),
+    }
+}
+
+/// Text that is a blob handle as a whole stands for the bytes it names.
+fn stdin(cell: &Cell, given: Option<&Content>) -> Result<Stdin> {
+    match given {
+        None => Ok(Stdin::Null),
+        Some(Content::Text(text)) if Handle::is_handle(text) => {
+            let handle: Handle = text.parse()?;
+            if handle.kind != HandleKind::Blob {
+                return Err(Error::invalid(format!("`{text}` does not name bytes"))
+                    .with_path("options.stdin")
+                    .with_accepted(["text", "bytes", "z://blob/<64 hexadecimal digits>"]));
+            }
+            Ok(Stdin::Reader(cell.kernel.objects.open(&handle.digest)?))
+        }
+        Some(content) => Ok(Stdin::Bytes(content.as_bytes().to_vec())),
+    }
+}
+
+/// Drives the command; both streams are stored whole.
+fn drive(
+    cell: &Cell,
+    processes: &Processes,
+    spec: Spec,
+    token: &CancelToken,
+) -> Result<(supervisor::Outcome, Handle, Handle)> {
+    let objects = &cell.kernel.objects;
+    let (mut stdout, mut stderr) = (objects.writer()?, objects.writer()?);
+    let running = processes.spawn(spec).map_err(|e| error(&e))?;
+    let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
+    let outcome = {
+        let (stdout, stderr): (&mut dyn Write, &mut dyn Write) = (&mut stdout, &mut stderr);
+        running.drive(Io { stdout, stderr, on_output: None, poll: Some(&mut poll) })
+    };
+    if let Some(e) = &outcome.sink_error {
+        return Err(Error::from_io(e, "storing the output of a command"));
+    }
+    let (stdout, stderr) = (stdout.finish()?.0, stderr.finish()?.0);
+    Ok((outcome, Handle::blob(stdout), Handle::blob(stderr)))
+}
+
+fn describe(
+    cell: &Cell,
+    request: &RunRequest,
+    outcome: &supervisor::Outcome,
+    stdout: Handle,
+    stderr: Handle,
+    token: &CancelToken,
+) -> Result<RunResult> {
+    let budget = request.options.visible.unwrap_or(cell.budgets.stream_tokens);
+    let objects: &dyn ObjectStore = &*cell.kernel.objects;
+    // What a cancelled or timed-out command printed is still shown.
+    let token = if token.check().is_ok() { token.clone() } else { CancelToken::new() };
+    let how = ProjectText { budget, ..ProjectText::default() };
+    let show = |handle: Handle| cell.kernel.tokens.project_object(&handle.digest, &how, objects, &token);
+    let (out, err) = (show(stdout)?, show(stderr)?);
+    {
+        let (raw, shown) = &mut lock(&cell.record).tokens;
+        *raw += out.raw.tokens + err.raw.tokens;
+        *shown += out.shown.tokens + err.shown.tokens;
+    }
+    let (termination, exit_code, signal, detail) = match &outcome.termination {
+        supervisor::Termination::Exited { code } => (Termination::Exited, Some(*code), None, None),
+        supervisor::Termination::Signalled { signal } => (Termination::Signalled, None, Some(signal_name(*signal)), None),
+        supervisor::Termination::SpawnFailed { detail, .. } => {
+            (Termination::SpawnFailed, None, None, Some(detail.clone()))
+        }
+        supervisor::Termination::Unknown => (
+            Termination::Signalled,
+            None,
+            None,
+            Some("the supervisor died, and the command's own status with it".to_owned()),
+        ),
+    };
+    let detail = match &outcome.cleanup {
+        supervisor::Cleanup::Uncertain { detail, .. } => Some(detail.clone()),
+        supervisor::Cleanup::Clean => detail,
+    };
+    Ok(RunResult {
+        termination,
+        exit_code,
+        signal,
+        detail,
+        reason: match outcome.reason {
+            Reason::Natural => EndReason::Natural,
+            Reason::Timeout => EndReason::Timeout,
+            Reason::Cancelled => EndReason::Cancelled,
+            Reason::Limit => EndReason::Limit,
+        },
+        cleanup: if outcome.cleanup.is_clean() { Cleanup::Clean } else { Cleanup::Uncertain },
+        complete: outcome.complete && out.cuts.is_empty() && err.cuts.is_empty(),
+        stdout: out.text,
+        stderr: err.text,
+        handles: Streams { stdout, stderr },
+        bytes: Streams { stdout: outcome.bytes.stdout, stderr: outcome.bytes.stderr },
+        duration_ms: millis(outcome.duration),
+        cpu_ms: millis(outcome.cpu),
+        max_rss_bytes: outcome.max_rss_bytes,
+    })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn signal_name(signal: i32) -> String {
+    signal_hook::low_level::signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_owned)
+}
+
+/// The word a tier has in JSON.
+fn word<T: serde::Serialize>(tier: &T) -> String {
+    serde_json::to_value(tier).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// Gives an error of the process owner its kind.
+pub(crate) fn error(e: &supervisor::Error) -> Error {
+    let kind = match e {
+        supervisor::Error::Closed | supervisor::Error::Cancelled => ErrorKind::Cancelled,
+        supervisor::Error::Invalid { .. } => ErrorKind::InvalidInput,
+        supervisor::Error::NoSupervisor { .. } | supervisor::Error::Unsupported(_) => ErrorKind::Unsupported,
+        supervisor::Error::Busy(_) => ErrorKind::Busy,
+        _ => ErrorKind::Io,
+    };
+    let retryable = !matches!(e, supervisor::Error::Busy(busy) if busy.nested) && kind.is_retryable();
+    let error = Error::new(kind, e.to_string()).retryable(retryable);
+    match e {
+        supervisor::Error::Invalid { field, .. } => error.with_path(field),
+        _ => error,
+    }
+}
+
+/// Who asks for the workspace lease, and until when.
+pub(crate) fn acquire_lease(kernel: &Kernel, cell: &CellId, token: &CancelToken, wait: bool) -> Result<supervisor::lease::Lease> {
+    // A tenth of the time left stays for the cell to hear that the workspace is busy.
+    let left = token.remaining().unwrap_or(Duration::from_secs(30));
+    let cancelled = || token.is_cancelled();
+    supervisor::lease::acquire(&supervisor::lease::Request {
+        dir: &kernel.places.store,
+        floor: kernel.files.last_epoch()?.0,
+        cell: cell.as_str(),
+        deadline: wait.then(|| Instant::now() + left.mul_f64(0.9)),
+        cancelled: Some(&cancelled),
+    })
+    .map_err(|e| error(&e))
+}

@@ -1,0 +1,433 @@
+//! How a cell ends: one judgement, then either everything is published or everything is taken back, then one response.
+//!
+//! Nothing here runs while a call is inside the cell or a frame is alive.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use zero_contracts::edit::{EditReceipt, ReceiptStatus};
+use zero_contracts::event::EVENT_SCHEMA;
+use zero_contracts::files::{CommitSeal, Restoration};
+use zero_contracts::ledger::ProcessCounts;
+use zero_contracts::response::{
+    CaptureTier, Disposition, EffectsReport, Outcome, Phase, Protocol, ResponseError, StateChange,
+};
+use zero_contracts::tokens::{ProjectText, TextKind};
+use zero_contracts::{
+    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, ResourceLedger, Response,
+};
+
+use crate::cell::{Cell, lock};
+use crate::config::Result;
+use crate::frame::{ConsoleLevel, FrameOutcome};
+use crate::kernel::Kernel;
+use crate::record::{canonical_json, handles_in, now_ms};
+use crate::sessions::Head;
+
+/// A cell that never ran.
+pub(crate) struct Rejected<'a> {
+    pub(crate) id: CellId,
+    pub(crate) source: &'a str,
+    pub(crate) error: Error,
+    pub(crate) started: Instant,
+}
+
+/// Why a cell does not complete.
+struct Failure {
+    outcome: Outcome,
+    phase: Phase,
+    error: Error,
+}
+
+impl Failure {
+    fn failed(phase: Phase, error: Error) -> Self {
+        Self { outcome: Outcome::Failed, phase, error }
+    }
+
+    /// Only the host's cancellation makes a cell `Cancelled`.
+    fn of(error: Error, phase: Phase, host: &CancelToken) -> Self {
+        let cancelled = error.kind == ErrorKind::Cancelled && host.is_cancelled();
+        Self { outcome: if cancelled { Outcome::Cancelled } else { Outcome::Failed }, phase, error }
+    }
+}
+
+/// What a response and its event share while they are put together.
+struct Report {
+    event: Event,
+    value: Option<JsonValue>,
+    console: String,
+    effects: EffectsReport,
+}
+
+/// Answers for a cell that never ran.
+pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
+    let Rejected { id, source, error, started } = rejected;
+    let cancelled = error.kind == ErrorKind::Cancelled;
+    let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
+    let mut report = Report {
+        event: blank_event(kernel, &id, source),
+        value: None,
+        console: String::new(),
+        effects: EffectsReport { disposition: Disposition::NeverAdmitted, ..EffectsReport::default() },
+    };
+    report.event.outcome = outcome;
+    report.event.error = Some(ResponseError::new(error, Phase::Rejected));
+    report.event.disposition = Disposition::NeverAdmitted;
+    report.event.ledger.wall_ms = milliseconds(started.elapsed());
+    let event = record(kernel, &mut report);
+    report.into_response(event)
+}
+
+/// Ends a cell whose frame is gone and whose calls have all returned.
+pub(crate) fn settle(
+    cell: &Cell,
+    source: &str,
+    ended: FrameOutcome,
+    host: &CancelToken,
+    started: Instant,
+) -> Response {
+    let kernel = &*cell.kernel;
+    let counts = cell.runs.wait_empty(kernel.config.grace);
+    let mut report = Report {
+        event: blank_event(kernel, &cell.id, source),
+        value: None,
+        console: String::new(),
+        effects: EffectsReport::default(),
+    };
+    report.event.state = StateChange { before: cell.head.state, after: cell.head.state, unchanged: true };
+    report.take_record(cell);
+    report.event.ledger.cpu_ms = milliseconds(ended.usage.cpu);
+    report.event.ledger.heap_peak_bytes = ended.usage.heap_peak as u64;
+    report.event.ledger.calls = ended.usage.calls.clone();
+    report.event.ledger.processes =
+        ProcessCounts { started: counts.started, reaped: counts.reaped, unproven: counts.unproven + counts.live };
+    report.event.ledger.live_children = counts.unproven + counts.live;
+
+    let console = console_text(&ended);
+    let completed = report
+        .show_console(kernel, &console)
+        .map_err(|error| Failure::failed(Phase::Settling, error))
+        .and_then(|()| judge(cell, ended, counts, host))
+        .and_then(|value| publish(cell, &mut report, value, host, started));
+    let event = match completed {
+        Ok(event) => Some(event),
+        Err(failure) => take_back(cell, &mut report, failure, started),
+    };
+    // The trees are empty (or their supervisors hold the lease themselves): let the next cell in.
+    drop(cell.take_lease());
+    report.into_response(event)
+}
+
+/// Decides whether the cell completes, and with which value.
+fn judge(
+    cell: &Cell,
+    ended: FrameOutcome,
+    counts: zero_supervisor::Counts,
+    host: &CancelToken,
+) -> std::result::Result<Option<Value>, Failure> {
+    let unproven = counts.unproven + counts.live;
+    if unproven > 0 {
+        return Err(Failure::failed(
+            Phase::Settling,
+            Error::new(
+                ErrorKind::CleanupUncertain,
+                format!("{unproven} command tree(s) could not be proven gone; the workspace stays locked until they are"),
+            ),
+        ));
+    }
+    let uncertain = lock(&cell.record).processes.iter().any(|p| p.cleanup == zero_contracts::run::Cleanup::Uncertain);
+    if uncertain {
+        return Err(Failure::failed(
+            Phase::Settling,
+            Error::new(
+                ErrorKind::CleanupUncertain,
+                "the supervisor of a command died; what the command left behind could not be seen in the regular way",
+            ),
+        ));
+    }
+    let json = match ended.settled {
+        Ok(json) => json,
+        Err(error) if error.kind == ErrorKind::Syntax => return Err(Failure::failed(Phase::Rejected, error)),
+        Err(error) => return Err(Failure::of(error, Phase::Running, host)),
+    };
+    if let Some(why) = cell.runs.broken() {
+        return Err(Failure::failed(Phase::Settling, why));
+    }
+    let cut_short: Vec<_> = ended.pending.iter().filter(|operation| operation.may_have_effects()).collect();
+    if let Some(first) = cut_short.first() {
+        return Err(Failure::failed(
+            Phase::Running,
+            Error::new(
+                ErrorKind::Exception,
+                format!(
+                    "z.{first} was still at work when the cell returned ({} call(s) with effects): await every call",
+                    cut_short.len()
+                ),
+            ),
+        ));
+    }
+    host.check().map_err(|error| Failure::of(error, Phase::Settling, host))?;
+    json.map(|json| serde_json::from_str(&json))
+        .transpose()
+        .map_err(|e| Failure::failed(Phase::Settling, Error::new(ErrorKind::Internal, format!("the frame's value is not JSON: {e}"))))
+}
+
+/// Projects the value, makes everything durable and publishes. Nothing is committed if it fails.
+fn publish(
+    cell: &Cell,
+    report: &mut Report,
+    value: Option<Value>,
+    host: &CancelToken,
+    started: Instant,
+) -> std::result::Result<Handle, Failure> {
+    let kernel = &*cell.kernel;
+    let settling = |error: Error| Failure::of(error, Phase::Settling, host);
+    if let Some(value) = value {
+        report.show_value(cell, &value).map_err(settling)?;
+    }
+    let _head = kernel.sessions.lock(kernel.session(), host).map_err(settling)?;
+    kernel.sessions.catch_up(&*kernel.files).map_err(settling)?;
+    let head = kernel.sessions.head(kernel.session()).map_err(settling)?;
+    let state = new_state(cell, head).map_err(settling)?;
+    report.event.state = StateChange { before: head.state, after: state, unchanged: head.state == state };
+    report.event.previous = head.event;
+
+    let mut transaction = lock(&cell.transaction).take().filter(|transaction| !transaction.is_empty());
+    if let Some(transaction) = &transaction {
+        report.note_effects(transaction.receipts(), transaction.staged_bytes());
+    }
+    report.event.outcome = Outcome::Completed;
+    report.event.ledger.wall_ms = milliseconds(started.elapsed());
+    let stored = report.store_event(kernel);
+    let committed = stored.map_err(settling).and_then(|event| {
+        let Some(transaction) = &mut transaction else {
+            let next = Head { state, event: Some(event) };
+            kernel.sessions.append(kernel.session(), &cell.id, next).map_err(settling)?;
+            return Ok(event);
+        };
+        let lease = cell.lease(host).map_err(settling)?;
+        if !lease.is_intact() {
+            return Err(Failure::failed(
+                Phase::Settling,
+                Error::new(ErrorKind::Conflict, "the workspace lease was removed or replaced: nothing may be published"),
+            ));
+        }
+        let seal = CommitSeal { session: kernel.session().clone(), state, event, intents: Vec::new() };
+        match transaction.commit(Epoch(lease.epoch()), seal, host) {
+            Ok(_) => Ok(event),
+            Err(failure) => {
+                report.note_restoration(failure.restoration);
+                Err(settling(failure.error))
+            }
+        }
+    });
+    match committed {
+        Ok(event) => {
+            // The commit record is authoritative: a database that cannot follow now is caught up by the next reader.
+            if let Err(error) = kernel.sessions.catch_up(&*kernel.files) {
+                tracing::warn!(%error, "the session database will be caught up later");
+            }
+            Ok(Handle::event(event))
+        }
+        Err(failure) => {
+            // Given back for `take_back`; a transaction that failed to commit is over already.
+            if report.effects.disposition != Disposition::Restored {
+                *lock(&cell.transaction) = transaction;
+            }
+            Err(failure)
+        }
+    }
+}
+
+/// The session's new state root, if the cell may set it.
+fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
+    let facts = lock(&cell.facts);
+    match &*facts {
+        Some(facts) if facts.is_changed() => {
+            if facts.base() != head.state {
+                return Err(Error::new(ErrorKind::Conflict, "the session's state was changed by another cell meanwhile")
+                    .retryable(true));
+            }
+            facts.store(&*cell.kernel.objects)
+        }
+        _ => Ok(head.state),
+    }
+}
+
+/// Takes every effect back and records the failure.
+fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instant) -> Option<Handle> {
+    let kernel = &*cell.kernel;
+    let Failure { outcome, phase, mut error } = failure;
+    let transaction = lock(&cell.transaction).take().filter(|transaction| !transaction.is_empty());
+    if let Some(mut transaction) = transaction {
+        report.note_effects(transaction.receipts(), transaction.staged_bytes());
+        match transaction.restore() {
+            Ok(restoration) => report.note_restoration(restoration),
+            Err(why) => {
+                error = Error::new(
+                    ErrorKind::CleanupUncertain,
+                    format!("not everything could be put back ({why}); the next cell tries again. The cell failed with: {error}"),
+                );
+                report.note_restoration(Restoration::default());
+            }
+        }
+    } else if phase == Phase::Rejected {
+        report.effects.disposition = Disposition::NeverAdmitted;
+    }
+    report.value = None;
+    report.event.value = None;
+    report.event.handles = report.effects.conflicts.iter().flat_map(|conflict| [conflict.ours, conflict.theirs]).flatten().collect();
+    report.event.outcome = outcome;
+    report.event.disposition = report.effects.disposition;
+    report.event.error = Some(ResponseError::new(error, phase));
+    report.event.state = StateChange { before: cell.head.state, after: cell.head.state, unchanged: true };
+    report.event.ledger.wall_ms = milliseconds(started.elapsed());
+    record(kernel, report)
+}
+
+/// Records the event of a cell that published nothing; none if even that fails.
+fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
+    let mut attempt = || -> Result<Handle> {
+        let _head = kernel.sessions.lock(kernel.session(), &CancelToken::with_timeout(Duration::from_secs(10)))?;
+        kernel.sessions.catch_up(&*kernel.files)?;
+        let head = kernel.sessions.head(kernel.session())?;
+        report.event.previous = head.event;
+        if report.event.disposition == Disposition::NeverAdmitted {
+            report.event.state = StateChange { before: head.state, after: head.state, unchanged: true };
+        }
+        let event = report.store_event(kernel)?;
+        kernel.sessions.append(kernel.session(), &report.event.cell, Head { state: head.state, event: Some(event) })?;
+        Ok(Handle::event(event))
+    };
+    let recorded = attempt();
+    if let Err(error) = &recorded {
+        tracing::error!(%error, "the terminal event could not be recorded");
+    }
+    recorded.ok()
+}
+
+fn blank_event(kernel: &Kernel, id: &CellId, source: &str) -> Event {
+    Event {
+        schema: EVENT_SCHEMA.to_owned(),
+        session: kernel.session().clone(),
+        cell: id.clone(),
+        at_ms: now_ms(),
+        source: Some(Digest::of(source.as_bytes())),
+        outcome: Outcome::Failed,
+        error: None,
+        disposition: Disposition::None,
+        state: StateChange { before: None, after: None, unchanged: true },
+        receipts: Vec::new(),
+        processes: Vec::new(),
+        external_reads: Vec::new(),
+        handles: Vec::new(),
+        ledger: ResourceLedger::default(),
+        value: None,
+        console: None,
+        previous: None,
+    }
+}
+
+impl Report {
+    /// Takes what the cell noted while it ran.
+    fn take_record(&mut self, cell: &Cell) {
+        let record = std::mem::take(&mut *lock(&cell.record));
+        let ledger = &mut self.event.ledger;
+        ledger.bytes_read = cell.bytes_read.load(Ordering::Relaxed);
+        (ledger.tokens_raw, ledger.tokens_visible) = record.tokens;
+        ledger.confinement = record.confinement;
+        self.effects.ignored_paths = record.ignored_paths;
+        self.effects.capture = record.capture.unwrap_or(CaptureTier::None);
+        self.event.processes = record.processes;
+        self.event.external_reads = record.external_reads;
+    }
+
+    fn note_effects(&mut self, mut receipts: Vec<EditReceipt>, staged_bytes: u64) {
+        for receipt in &mut receipts {
+            receipt.status = ReceiptStatus::Committed;
+        }
+        self.effects.disposition = Disposition::Committed;
+        self.effects.receipts = receipts.len() as u64;
+        self.event.disposition = Disposition::Committed;
+        self.event.ledger.bytes_written = staged_bytes;
+        self.event.receipts = receipts;
+    }
+
+    fn note_restoration(&mut self, restoration: Restoration) {
+        self.effects.disposition = Disposition::Restored;
+        self.effects.conflicts = restoration.conflicts;
+        for receipt in &mut self.event.receipts {
+            receipt.status = ReceiptStatus::Staged;
+        }
+    }
+
+    fn show_value(&mut self, cell: &Cell, value: &Value) -> Result<()> {
+        let kernel = &*cell.kernel;
+        let token = CancelToken::with_timeout(Duration::from_secs(30));
+        let shown = kernel.tokens.project_value(value, cell.budgets.value_tokens, &*kernel.objects, &token)?;
+        let ledger = &mut self.event.ledger;
+        ledger.tokens_raw += shown.raw.tokens;
+        ledger.tokens_visible += shown.shown.tokens;
+        let text = canonical_json(&shown.value)?;
+        ledger.bytes_visible += text.len() as u64;
+        self.event.value = Some(Digest::of(&text));
+        self.event.handles = handles_in(&shown.value.0);
+        self.event.handles.extend(shown.handle.filter(|handle| !self.event.handles.contains(handle)));
+        self.value = Some(shown.value);
+        Ok(())
+    }
+
+    fn show_console(&mut self, kernel: &Kernel, console: &str) -> Result<()> {
+        if console.is_empty() {
+            return Ok(());
+        }
+        let token = CancelToken::with_timeout(Duration::from_secs(30));
+        let how = ProjectText { kind: TextKind::Log, budget: kernel.config.budgets.console_tokens, ..ProjectText::default() };
+        let shown = kernel.tokens.project_text(console, &how, &*kernel.objects, &token)?;
+        self.event.console = Some(Handle::blob(kernel.objects.put(console.as_bytes())?));
+        let ledger = &mut self.event.ledger;
+        ledger.tokens_raw += shown.raw.tokens;
+        ledger.tokens_visible += shown.shown.tokens;
+        ledger.bytes_visible += shown.text.len() as u64;
+        self.console = shown.text;
+        Ok(())
+    }
+
+    fn store_event(&self, kernel: &Kernel) -> Result<Digest> {
+        kernel.objects.put(&canonical_json(&self.event)?)
+    }
+
+    fn into_response(self, event: Option<Handle>) -> Response {
+        let Self { event: recorded, value, console, effects } = self;
+        Response {
+            protocol: Protocol::ZeroKernel,
+            outcome: recorded.outcome,
+            value,
+            error: recorded.error,
+            effects,
+            handles: recorded.handles,
+            event,
+            state: recorded.state,
+            ledger: recorded.ledger,
+            console,
+        }
+    }
+}
+
+/// Console lines as one text; what was left out is said where it was.
+fn console_text(ended: &FrameOutcome) -> String {
+    ended
+        .console
+        .iter()
+        .map(|line| match line.level {
+            ConsoleLevel::Log | ConsoleLevel::Info => format!("{}\n", line.text),
+            level => format!("[{}] {}\n", level.as_str(), line.text),
+        })
+        .collect()
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    // Microseconds are as fine as a ledger needs.
+    time.as_micros() as f64 / 1000.0
+}
