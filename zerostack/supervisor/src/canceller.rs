@@ -22,7 +22,10 @@ impl Canceller {
     pub(crate) fn new() -> Result<Self, Error> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| Error::io("making an event descriptor")(error.into()))?;
-        Ok(Self(Arc::new(Inner { wake, reason: OnceLock::new() })))
+        Ok(Self(Arc::new(Inner {
+            wake,
+            reason: OnceLock::new(),
+        })))
     }
 
     /// Asks for the end of the command; returns at once. After its end this does nothing.

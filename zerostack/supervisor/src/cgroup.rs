@@ -33,7 +33,11 @@ impl Cgroups {
         let parent = choose_parent(&root, &place);
         let unified = parent.join(name);
         fs::create_dir(&unified)?;
-        let mut made = Self { unified, pids: None, counted: false };
+        let mut made = Self {
+            unified,
+            pids: None,
+            counted: false,
+        };
         if !made.unified.join("cgroup.kill").exists() {
             made.remove();
             return Err(missing("this kernel has no cgroup.kill"));
@@ -80,7 +84,10 @@ impl Cgroups {
         let dir = self.pids.as_ref().unwrap_or(&self.unified);
         fs::read_to_string(dir.join("pids.events"))
             .ok()
-            .and_then(|text| text.lines().find_map(|line| line.strip_prefix("max ")?.trim().parse().ok()))
+            .and_then(|text| {
+                text.lines()
+                    .find_map(|line| line.strip_prefix("max ")?.trim().parse().ok())
+            })
             .unwrap_or(0)
     }
 
@@ -100,10 +107,13 @@ impl Cgroups {
 /// Kills every process in a cgroup and beneath it.
 pub(crate) fn kill(dir: &Path) {
     // Fails for a v1 directory, which has no such file, and for one that is gone: nothing to kill there.
-    let _ = fs::OpenOptions::new().write(true).open(dir.join("cgroup.kill")).and_then(|mut file| {
-        use io::Write;
-        file.write_all(b"1")
-    });
+    let _ = fs::OpenOptions::new()
+        .write(true)
+        .open(dir.join("cgroup.kill"))
+        .and_then(|mut file| {
+            use io::Write;
+            file.write_all(b"1")
+        });
 }
 
 /// Whether a process is in a cgroup or beneath it; a directory that is gone, or is of v1, is not populated.
@@ -180,7 +190,9 @@ fn unescape(text: &str) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, tail)) = rest.split_first() {
-        let octal = tail.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        let octal = tail
+            .get(..3)
+            .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
         match (first, octal) {
             (b'\\', Some(byte)) => {
                 bytes.push(byte);
@@ -207,7 +219,10 @@ mod tests {
     #[test]
     fn hierarchies_are_found_by_type_and_controller() {
         assert_eq!(mount_of(MOUNTS, "cgroup2", None), Some(PathBuf::from("/sys/fs/cg two")));
-        assert_eq!(mount_of(MOUNTS, "cgroup", Some("pids")), Some(PathBuf::from("/sys/fs/cgroup/pids")));
+        assert_eq!(
+            mount_of(MOUNTS, "cgroup", Some("pids")),
+            Some(PathBuf::from("/sys/fs/cgroup/pids"))
+        );
         assert_eq!(mount_of(MOUNTS, "cgroup", Some("freezer")), None);
     }
 

@@ -71,7 +71,10 @@ impl Guard {
                 Err(_) => return None,
             }
         }
-        match waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
+        match waitid(
+            WaitId::PidFd(self.pidfd.as_fd()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOHANG,
+        ) {
             Ok(Some(status)) => Some(status.exit_status().map_or(GuardEnd::Signalled, GuardEnd::Exited)),
             Ok(None) => None,
             Err(_) => Some(GuardEnd::Unknown),

@@ -11,8 +11,17 @@ use std::path::{Path, PathBuf};
 use crate::spec::Files;
 
 /// Devices every command may write to.
-pub const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts", "/dev/shm"];
+pub const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+    "/dev/shm",
+];
 
 /// Where temporary files may go, besides `TMPDIR` of the command's environment.
 pub const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
@@ -39,12 +48,19 @@ pub const CACHES: &[(&str, &str)] = &[
 /// The documented defaults for tool-chain caches under an environment (the command's).
 #[must_use]
 pub fn caches(env: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let value = |name: &str| env.iter().rev().find(|(is, _)| is == name).map(|(_, value)| PathBuf::from(value));
+    let value = |name: &str| {
+        env.iter()
+            .rev()
+            .find(|(is, _)| is == name)
+            .map(|(_, value)| PathBuf::from(value))
+    };
     let home = value("HOME").filter(|home| home.is_absolute() && *home != Path::new("/"));
     CACHES
         .iter()
         .filter_map(|(variable, below)| {
-            value(variable).filter(|path| path.is_absolute()).or_else(|| Some(home.as_ref()?.join(below)))
+            value(variable)
+                .filter(|path| path.is_absolute())
+                .or_else(|| Some(home.as_ref()?.join(below)))
         })
         .collect()
 }
@@ -63,7 +79,11 @@ pub fn landlock(
 ) -> Files {
     let mut wanted = vec![workspace.to_owned()];
     wanted.extend(DEVICES.iter().chain(TEMPORARY).map(PathBuf::from));
-    wanted.extend(env.iter().filter(|(name, _)| name == "TMPDIR").map(|(_, value)| PathBuf::from(value)));
+    wanted.extend(
+        env.iter()
+            .filter(|(name, _)| name == "TMPDIR")
+            .map(|(_, value)| PathBuf::from(value)),
+    );
     wanted.extend(caches(env));
     wanted.extend(extra.iter().cloned());
     let real = |path: &PathBuf| fs::canonicalize(path).unwrap_or_else(|_| path.clone());
@@ -108,13 +128,36 @@ mod tests {
         }
         std::os::unix::fs::symlink(root.join("work/state/store"), root.join("work/link")).expect("symlink");
         let env = vec![(OsString::from("HOME"), root.join("home").into_os_string())];
-        let policy = landlock(&root.join("work"), &env, &[root.join("work/link")], &[root.join("work/state/store")], true);
-        let Files::Landlock { writable, required: true } = policy else { panic!("{policy:?}") };
-        let below: Vec<_> = writable.iter().filter_map(|path| path.strip_prefix(&root).ok()).collect();
-        assert!(below.contains(&Path::new("work/a")) && below.contains(&Path::new("work/state/other")), "{below:?}");
+        let policy = landlock(
+            &root.join("work"),
+            &env,
+            &[root.join("work/link")],
+            &[root.join("work/state/store")],
+            true,
+        );
+        let Files::Landlock {
+            writable,
+            required: true,
+        } = policy
+        else {
+            panic!("{policy:?}")
+        };
+        let below: Vec<_> = writable
+            .iter()
+            .filter_map(|path| path.strip_prefix(&root).ok())
+            .collect();
+        assert!(
+            below.contains(&Path::new("work/a")) && below.contains(&Path::new("work/state/other")),
+            "{below:?}"
+        );
         assert!(below.contains(&Path::new("home/.cargo")), "{below:?}");
         let store = root.join("work/state/store");
-        assert!(!writable.iter().any(|path| store.starts_with(path) || path.starts_with(&store)), "{writable:?}");
+        assert!(
+            !writable
+                .iter()
+                .any(|path| store.starts_with(path) || path.starts_with(&store)),
+            "{writable:?}"
+        );
         assert!(writable.contains(&PathBuf::from("/dev/null")));
     }
 }

@@ -8,11 +8,47 @@ use std::ffi::{OsStr, OsString};
 /// Variables of the host that a command sees: who and where the user is, how to talk to the terminal and in which language,
 /// where programs and tool chains are.
 pub const ALLOWED: &[&str] = &[
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR",
-    "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "GOPATH", "GOROOT", "GOCACHE", "GOMODCACHE", "JAVA_HOME",
-    "MAVEN_OPTS", "GRADLE_USER_HOME", "NVM_DIR", "NVM_BIN", "VOLTA_HOME", "PNPM_HOME", "BUN_INSTALL", "PYENV_ROOT",
-    "PYENV_VERSION", "VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "RBENV_ROOT", "GEM_HOME", "GEM_PATH",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_PROFILES", "NIX_PATH", "NIX_SSL_CERT_FILE", "LD_LIBRARY_PATH",
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "NO_COLOR",
+    "TMPDIR",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "JAVA_HOME",
+    "MAVEN_OPTS",
+    "GRADLE_USER_HOME",
+    "NVM_DIR",
+    "NVM_BIN",
+    "VOLTA_HOME",
+    "PNPM_HOME",
+    "BUN_INSTALL",
+    "PYENV_ROOT",
+    "PYENV_VERSION",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "CONDA_DEFAULT_ENV",
+    "RBENV_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NIX_PROFILES",
+    "NIX_PATH",
+    "NIX_SSL_CERT_FILE",
+    "LD_LIBRARY_PATH",
     "PKG_CONFIG_PATH",
 ];
 
@@ -55,8 +91,13 @@ mod tests {
 
     #[test]
     fn secrets_stay_out_and_a_path_is_always_there() {
-        let host = [("AWS_SECRET_ACCESS_KEY", "s"), ("LC_ALL", "C"), ("XDG_RUNTIME_DIR", "/run/user/1"), ("HOME", "/h")]
-            .map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let host = [
+            ("AWS_SECRET_ACCESS_KEY", "s"),
+            ("LC_ALL", "C"),
+            ("XDG_RUNTIME_DIR", "/run/user/1"),
+            ("HOME", "/h"),
+        ]
+        .map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let kept = filter(host);
         let names: Vec<_> = kept.iter().map(|(name, _)| name.to_str().expect("utf-8")).collect();
         assert_eq!(names, ["LC_ALL", "HOME", "PATH"]);

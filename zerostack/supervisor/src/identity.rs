@@ -38,12 +38,18 @@ pub(crate) struct Stat {
 impl Stat {
     /// Reads the stat of `pid`; `None` when there is no such process (or it cannot be read).
     pub(crate) fn of(pid: i32) -> Option<Self> {
-        Self::read(&rustix::fs::open(format!("/proc/{pid}/stat"), FILE, Mode::empty()).ok()?, pid)
+        Self::read(
+            &rustix::fs::open(format!("/proc/{pid}/stat"), FILE, Mode::empty()).ok()?,
+            pid,
+        )
     }
 
     /// Reads the stat of `pid` in the `/proc` opened as `procs`.
     pub(crate) fn within(procs: BorrowedFd<'_>, pid: i32) -> Option<Self> {
-        Self::read(&rustix::fs::openat(procs, format!("{pid}/stat"), FILE, Mode::empty()).ok()?, pid)
+        Self::read(
+            &rustix::fs::openat(procs, format!("{pid}/stat"), FILE, Mode::empty()).ok()?,
+            pid,
+        )
     }
 
     fn read(file: &OwnedFd, pid: i32) -> Option<Self> {
@@ -121,13 +127,16 @@ impl Identity {
 
     /// Sends a signal to this very process; whether it was delivered (false: gone, or not permitted).
     pub fn signal(self, signal: Signal) -> bool {
-        self.open().is_some_and(|fd| pidfd_send_signal(fd.as_fd(), signal).is_ok())
+        self.open()
+            .is_some_and(|fd| pidfd_send_signal(fd.as_fd(), signal).is_ok())
     }
 }
 
 /// The identity of this boot: a marker of another one speaks of nothing that lives.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .map(|id| id.trim().to_owned())
+        .unwrap_or_default()
 }
 
 /// Calls `each` with every process the `/proc` opened as `procs` shows, in rising order of number. A process that ends
@@ -194,7 +203,14 @@ pub(crate) fn descendants(ancestor: i32, mut found: impl FnMut(&Stat)) {
 /// How many tasks the machine has, from one short read.
 pub(crate) fn tasks_of_machine() -> Option<usize> {
     // proc(5): three averages, then "runnable/all".
-    fs::read_to_string("/proc/loadavg").ok()?.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+    fs::read_to_string("/proc/loadavg")
+        .ok()?
+        .split(' ')
+        .nth(3)?
+        .split_once('/')?
+        .1
+        .parse()
+        .ok()
 }
 
 fn number(digits: &[u8]) -> Option<u64> {
@@ -219,12 +235,21 @@ mod tests {
         let pid = child.id().cast_signed();
         let identity = Identity::of(pid).expect("lives");
         let mut seen = false;
-        descendants(std::process::id().cast_signed(), |stat| seen |= stat.identity == identity);
+        descendants(std::process::id().cast_signed(), |stat| {
+            seen |= stat.identity == identity
+        });
         assert!(seen);
         assert!(identity.signal(Signal::KILL));
         child.wait().expect("wait");
         assert!(!identity.exists());
         assert!(!identity.signal(Signal::KILL), "a reaped process cannot be signalled");
-        assert!(!Identity { pid: std::process::id().cast_signed(), start: 1 }.signal(Signal::KILL), "another start time");
+        assert!(
+            !Identity {
+                pid: std::process::id().cast_signed(),
+                start: 1
+            }
+            .signal(Signal::KILL),
+            "another start time"
+        );
     }
 }

@@ -63,7 +63,11 @@ impl fmt::Display for Busy {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.holder {
             Some(holder) => {
-                write!(formatter, "process {} (cell {}, epoch {})", holder.process.pid, holder.cell, holder.epoch)?;
+                write!(
+                    formatter,
+                    "process {} (cell {}, epoch {})",
+                    holder.process.pid, holder.cell, holder.epoch
+                )?;
                 if !holder.alive {
                     formatter.write_str(", which has died; its commands are being ended")?;
                 }
@@ -149,7 +153,8 @@ pub fn acquire(request: &Request<'_>) -> Result<Lease, Error> {
             Some(fd) => fd,
             None => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-                let fd = open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed("opening")(error.into()))?;
+                let fd =
+                    open(&path, flags, Mode::RUSR | Mode::WUSR).map_err(|error| failed("opening")(error.into()))?;
                 fs::File::from(fd)
             }
         };
@@ -175,10 +180,18 @@ pub fn acquire(request: &Request<'_>) -> Result<Lease, Error> {
                 return grant(request, fd, path, (own.dev(), own.ino()), record);
             }
             trees.iter().for_each(marker::LiveTree::kill);
-            Busy { holder: None, nested: false, trees: trees.into_iter().map(|tree| tree.file).collect() }
+            Busy {
+                holder: None,
+                nested: false,
+                trees: trees.into_iter().map(|tree| tree.file).collect(),
+            }
         } else {
             let nested = is_nested(request.dir, &own, record.as_ref());
-            Busy { holder: record.map(Record::into_holder), nested, trees: Vec::new() }
+            Busy {
+                holder: record.map(Record::into_holder),
+                nested,
+                trees: Vec::new(),
+            }
         };
         let now = Instant::now();
         if busy.nested || request.deadline.is_none_or(|deadline| now >= deadline) {
@@ -187,7 +200,9 @@ pub fn acquire(request: &Request<'_>) -> Result<Lease, Error> {
         if request.cancelled.is_some_and(|cancelled| cancelled()) {
             return Err(Error::Cancelled);
         }
-        let left = request.deadline.map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(now));
+        let left = request
+            .deadline
+            .map_or(Duration::ZERO, |deadline| deadline.saturating_duration_since(now));
         std::thread::sleep(pause.min(left));
         pause = (pause * 2).min(Duration::from_millis(20));
         // Kept when locked only: the next in line, once the trees are gone.
@@ -202,7 +217,11 @@ pub fn acquire(request: &Request<'_>) -> Result<Lease, Error> {
 pub fn holder(dir: &Path) -> Result<Option<Holder>, Error> {
     let path = dir.join(FILE);
     let failed = |what: &str| Error::io(format!("{what} {}", path.display()));
-    let fd = match open(&path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW, Mode::empty()) {
+    let fd = match open(
+        &path,
+        OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+    ) {
         Ok(fd) => fs::File::from(fd),
         Err(rustix::io::Errno::NOENT) => return Ok(None),
         Err(error) => return Err(failed("opening")(error.into())),
@@ -226,15 +245,28 @@ fn grant(
 ) -> Result<Lease, Error> {
     let epoch = before.map_or(0, |record| record.epoch).max(request.floor) + 1;
     let me = Identity::current().map_err(Error::io("reading /proc/self"))?;
-    let record = Record { epoch, process: me, boot: identity::boot_id(), cell: one_line(request.cell) };
+    let record = Record {
+        epoch,
+        process: me,
+        boot: identity::boot_id(),
+        cell: one_line(request.cell),
+    };
     let failed = || Error::io(format!("writing {}", path.display()));
     file.write_all_at(&record.bytes(), 0).map_err(failed())?;
     file.sync_data().map_err(failed())?;
     if epoch == 1 {
         // The name itself may be new.
-        fs::File::open(request.dir).and_then(|dir| dir.sync_all()).map_err(failed())?;
+        fs::File::open(request.dir)
+            .and_then(|dir| dir.sync_all())
+            .map_err(failed())?;
     }
-    Ok(Lease { fd: file.into(), file: path, device, inode, epoch })
+    Ok(Lease {
+        fd: file.into(),
+        file: path,
+        device,
+        inode,
+        epoch,
+    })
 }
 
 /// The value of [`VARIABLE`] for commands under this lease: that of this process, should it be a command itself, and
@@ -275,7 +307,10 @@ fn is_nested(dir: &Path, file: &fs::Metadata, record: Option<&Record>) -> bool {
 /// At most 200 bytes without control characters, so that the record stays readable line by line.
 fn one_line(text: &str) -> String {
     let mut line: String = text.chars().filter(|character| !character.is_control()).collect();
-    let cut = (0..=line.len().min(200)).rev().find(|at| line.is_char_boundary(*at)).unwrap_or(0);
+    let cut = (0..=line.len().min(200))
+        .rev()
+        .find(|at| line.is_char_boundary(*at))
+        .unwrap_or(0);
     line.truncate(cut);
     line
 }
@@ -321,15 +356,28 @@ impl Record {
         (lines.next()? == FIRST_LINE).then_some(())?;
         let epoch = lines.next()?.strip_prefix("epoch ")?.parse().ok()?;
         let (pid, start) = lines.next()?.strip_prefix("process ")?.split_once(' ')?;
-        let process = Identity { pid: pid.parse().ok()?, start: start.parse().ok()? };
+        let process = Identity {
+            pid: pid.parse().ok()?,
+            start: start.parse().ok()?,
+        };
         let boot = lines.next()?.strip_prefix("boot ")?.to_owned();
         let cell = lines.next()?.strip_prefix("cell ")?.to_owned();
-        (lines.next()? == "end").then_some(Self { epoch, process, boot, cell })
+        (lines.next()? == "end").then_some(Self {
+            epoch,
+            process,
+            boot,
+            cell,
+        })
     }
 
     fn into_holder(self) -> Holder {
         let alive = self.boot == identity::boot_id() && self.process.is_alive();
-        Holder { process: self.process, cell: self.cell, epoch: self.epoch, alive }
+        Holder {
+            process: self.process,
+            cell: self.cell,
+            epoch: self.epoch,
+            alive,
+        }
     }
 }
 
@@ -338,31 +386,70 @@ mod tests {
     use super::*;
 
     fn request(dir: &Path) -> Request<'_> {
-        Request { dir, floor: 0, cell: "cell-1", deadline: None, cancelled: None }
+        Request {
+            dir,
+            floor: 0,
+            cell: "cell-1",
+            deadline: None,
+            cancelled: None,
+        }
     }
 
     #[test]
     fn epochs_grow_past_file_and_floor() {
         let dir = tempfile::tempdir().expect("tempdir");
         assert_eq!(acquire(&request(dir.path())).expect("first").epoch(), 1);
-        assert_eq!(acquire(&Request { floor: 41, ..request(dir.path()) }).expect("floor").epoch(), 42);
-        assert_eq!(acquire(&Request { floor: 7, ..request(dir.path()) }).expect("file").epoch(), 43);
+        assert_eq!(
+            acquire(&Request {
+                floor: 41,
+                ..request(dir.path())
+            })
+            .expect("floor")
+            .epoch(),
+            42
+        );
+        assert_eq!(
+            acquire(&Request {
+                floor: 7,
+                ..request(dir.path())
+            })
+            .expect("file")
+            .epoch(),
+            43
+        );
         fs::write(dir.path().join(FILE), "damaged").expect("write");
-        assert_eq!(acquire(&Request { floor: 43, ..request(dir.path()) }).expect("damaged").epoch(), 44);
+        assert_eq!(
+            acquire(&Request {
+                floor: 43,
+                ..request(dir.path())
+            })
+            .expect("damaged")
+            .epoch(),
+            44
+        );
     }
 
     #[test]
     fn a_second_acquisition_of_the_same_process_is_busy_and_names_the_holder() {
         let dir = tempfile::tempdir().expect("tempdir");
         let lease = acquire(&request(dir.path())).expect("first");
-        let Err(Error::Busy(busy)) = acquire(&request(dir.path())) else { panic!("must be busy") };
+        let Err(Error::Busy(busy)) = acquire(&request(dir.path())) else {
+            panic!("must be busy")
+        };
         let expected = Holder {
             process: Identity::current().expect("identity"),
             cell: "cell-1".into(),
             epoch: 1,
             alive: true,
         };
-        assert_eq!(*busy, Busy { holder: Some(expected.clone()), nested: false, trees: Vec::new() });
+        assert_eq!(
+            *busy,
+            Busy {
+                holder: Some(expected.clone()),
+                nested: false,
+                trees: Vec::new()
+            }
+        );
         assert_eq!(holder(dir.path()).expect("holder"), Some(expected));
         // A copy of the descriptor, as a supervisor has, keeps the lock beyond the holder.
         let copy = rustix::io::fcntl_dupfd_cloexec(&lease, 3).expect("dup");
@@ -378,13 +465,28 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let lease = acquire(&request(dir.path())).expect("first");
         let soon = Some(Instant::now() + Duration::from_millis(30));
-        assert!(matches!(acquire(&Request { deadline: soon, ..request(dir.path()) }), Err(Error::Busy(_))));
+        assert!(matches!(
+            acquire(&Request {
+                deadline: soon,
+                ..request(dir.path())
+            }),
+            Err(Error::Busy(_))
+        ));
         let late = Some(Instant::now() + Duration::from_secs(60));
         let yes = || true;
-        let cancelled = Request { deadline: late, cancelled: Some(&yes), ..request(dir.path()) };
+        let cancelled = Request {
+            deadline: late,
+            cancelled: Some(&yes),
+            ..request(dir.path())
+        };
         assert!(matches!(acquire(&cancelled), Err(Error::Cancelled)));
         std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| acquire(&Request { deadline: late, ..request(dir.path()) }));
+            let waiter = scope.spawn(|| {
+                acquire(&Request {
+                    deadline: late,
+                    ..request(dir.path())
+                })
+            });
             std::thread::sleep(Duration::from_millis(20));
             drop(lease);
             assert_eq!(waiter.join().expect("thread").expect("granted").epoch(), 2);
@@ -405,7 +507,15 @@ mod tests {
     #[test]
     fn a_long_name_with_newlines_fits_the_record() {
         let cell = "é\n".repeat(400);
-        let record = Record { epoch: u64::MAX, process: Identity { pid: i32::MAX, start: u64::MAX }, boot: "b".repeat(36), cell: one_line(&cell) };
+        let record = Record {
+            epoch: u64::MAX,
+            process: Identity {
+                pid: i32::MAX,
+                start: u64::MAX,
+            },
+            boot: "b".repeat(36),
+            cell: one_line(&cell),
+        };
         let bytes = record.bytes();
         assert_eq!(bytes.len(), RECORD);
         assert_eq!(Record::parse(std::str::from_utf8(&bytes).expect("utf-8")), Some(record));

@@ -18,7 +18,9 @@ pub const NAME: &str = "zero-supervisor";
 /// # Errors
 /// [`Error::NoSupervisor`] with every path that was tried.
 pub fn locate(explicit: Option<&Path>) -> Result<PathBuf, Error> {
-    let variable = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable = std::env::var_os(VARIABLE)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from);
     search(explicit, variable, std::env::current_exe().ok())
 }
 
@@ -28,7 +30,11 @@ fn search(explicit: Option<&Path>, variable: Option<PathBuf>, executable: Option
         None => {
             let beside = executable.as_deref().and_then(Path::parent);
             let above = beside.and_then(Path::parent);
-            [beside, above].into_iter().flatten().map(|dir| dir.join(NAME)).collect()
+            [beside, above]
+                .into_iter()
+                .flatten()
+                .map(|dir| dir.join(NAME))
+                .collect()
         }
     };
     match looked.iter().find(|path| is_program(path)) {
@@ -39,7 +45,8 @@ fn search(explicit: Option<&Path>, variable: Option<PathBuf>, executable: Option
 
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
-    path.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    path.metadata()
+        .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(test)]
@@ -69,8 +76,14 @@ mod tests {
         assert_eq!(search(None, None, Some(exe.clone())).expect("beside"), beside);
         let other = dir.path().join("other");
         program(&other);
-        assert_eq!(search(None, Some(other.clone()), Some(exe.clone())).expect("variable"), other);
-        assert_eq!(search(Some(&above), Some(other), Some(exe.clone())).expect("explicit"), above);
+        assert_eq!(
+            search(None, Some(other.clone()), Some(exe.clone())).expect("variable"),
+            other
+        );
+        assert_eq!(
+            search(Some(&above), Some(other), Some(exe.clone())).expect("explicit"),
+            above
+        );
         match search(Some(&dir.path().join("absent")), None, Some(exe)) {
             Err(Error::NoSupervisor { looked }) => assert_eq!(looked, [dir.path().join("absent")]),
             found => panic!("{found:?}"),

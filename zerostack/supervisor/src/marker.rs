@@ -105,7 +105,10 @@ impl Marker {
             let who = || {
                 let text = std::str::from_utf8(value).ok()?;
                 let (pid, start) = text.split_once(' ')?;
-                Some(Identity { pid: pid.parse().ok()?, start: start.parse().ok()? })
+                Some(Identity {
+                    pid: pid.parse().ok()?,
+                    start: start.parse().ok()?,
+                })
             };
             match name {
                 b"boot" => boot = word(),
@@ -293,7 +296,8 @@ pub(crate) fn forget(file: &Path) {
 /// A marker torn by a power failure speaks of a boot that is over.
 fn written_before_this_boot(file: &Path) -> bool {
     let boot = fs::read_to_string("/proc/stat").ok().and_then(|text| {
-        text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok())
+        text.lines()
+            .find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok())
     });
     let written = fs::metadata(file)
         .and_then(|data| data.modified())
@@ -307,7 +311,10 @@ mod tests {
     use super::*;
 
     fn marker(root: Identity) -> Marker {
-        let gone = Identity { pid: 1, start: 1_234_567_890_123 };
+        let gone = Identity {
+            pid: 1,
+            start: 1_234_567_890_123,
+        };
         Marker {
             boot: identity::boot_id(),
             guard: gone,
@@ -342,7 +349,11 @@ mod tests {
         live[0].kill();
         child.wait().expect("wait");
         assert!(blocking(dir.path()).expect("read").is_empty());
-        assert_eq!(fs::read_dir(dir.path()).expect("dir").count(), 0, "the marker of an empty tree is removed");
+        assert_eq!(
+            fs::read_dir(dir.path()).expect("dir").count(),
+            0,
+            "the marker of an empty tree is removed"
+        );
     }
 
     #[test]
@@ -350,8 +361,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("tempdir");
         let marker = marker(Identity { pid: 1, start: 0 });
         marker.write(dir.path()).expect("write");
-        let mut child =
-            std::process::Command::new("sleep").arg("60").env(RUN_VARIABLE, &marker.run).spawn().expect("spawn");
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .env(RUN_VARIABLE, &marker.run)
+            .spawn()
+            .expect("spawn");
         // Between fork and exec the child still shows this process's environment.
         while marker.members().is_empty() {
             std::thread::yield_now();
@@ -368,9 +382,16 @@ mod tests {
         let mut old = marker(Identity::current().expect("identity"));
         old.boot = "another".into();
         old.write(dir.path()).expect("write");
-        assert!(blocking(dir.path()).expect("read").is_empty(), "another boot's tree is gone");
+        assert!(
+            blocking(dir.path()).expect("read").is_empty(),
+            "another boot's tree is gone"
+        );
         fs::write(dir.path().join("1-1.run"), "rubbish").expect("write");
-        assert_eq!(blocking(dir.path()).expect("read").len(), 1, "a damaged marker of this boot blocks");
+        assert_eq!(
+            blocking(dir.path()).expect("read").len(),
+            1,
+            "a damaged marker of this boot blocks"
+        );
         assert!(blocking(&dir.path().join("absent")).expect("absent").is_empty());
     }
 }

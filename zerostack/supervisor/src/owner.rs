@@ -45,7 +45,10 @@ struct Run {
 impl Run {
     fn marker_dir(&self) -> Option<PathBuf> {
         use std::os::unix::ffi::OsStringExt;
-        self.start.marker_dir.clone().map(|dir| PathBuf::from(std::ffi::OsString::from_vec(dir)))
+        self.start
+            .marker_dir
+            .clone()
+            .map(|dir| PathBuf::from(std::ffi::OsString::from_vec(dir)))
     }
 }
 
@@ -72,7 +75,14 @@ fn prepare(socket: &OwnedFd) -> Option<(Run, Vec<OwnedFd>)> {
     let guard = Identity::current().ok()?;
     let refuse = |detail: String| {
         // A host that is gone needs no answer.
-        let _ = protocol::send(socket.as_fd(), &ToHost::Refused { detail, unsupported: true }, &[]);
+        let _ = protocol::send(
+            socket.as_fd(),
+            &ToHost::Refused {
+                detail,
+                unsupported: true,
+            },
+            &[],
+        );
     };
     protocol::send(socket.as_fd(), &ToHost::Hello { guard }, &[]).ok()?;
     if let Err(error) = sys::become_subreaper() {
@@ -105,7 +115,14 @@ fn guard(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
         Ok(Fork::Parent(pid)) => pid,
         Err(error) => {
             let detail = format!("cannot fork the supervisor: {error}");
-            let _ = protocol::send(socket.as_fd(), &ToHost::Refused { detail, unsupported: false }, &[]);
+            let _ = protocol::send(
+                socket.as_fd(),
+                &ToHost::Refused {
+                    detail,
+                    unsupported: false,
+                },
+                &[],
+            );
             sys::exit(EXIT_UNUSED)
         }
     };

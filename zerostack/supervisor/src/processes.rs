@@ -56,7 +56,8 @@ struct State {
 /// A tree whose end was not established when its command returned.
 #[derive(Debug)]
 pub(crate) struct Unproven {
-    pub(crate) guard: Guard,
+    /// There until it is dropped.
+    guard: Option<Guard>,
     pub(crate) end: Option<GuardEnd>,
     pub(crate) identity: Option<Identity>,
     pub(crate) marker_dir: Option<PathBuf>,
@@ -79,7 +80,11 @@ impl Processes {
     /// An owner that starts commands through the supervisor at `program` (see [`crate::locate`]).
     #[must_use]
     pub fn new(program: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Shared { program: program.into(), state: Mutex::default(), changed: Condvar::new() }))
+        Self(Arc::new(Shared {
+            program: program.into(),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }))
     }
 
     /// Starts a command. When this returns, its program runs (or could not be executed, which [`Running::drive`] reports).
@@ -99,7 +104,11 @@ impl Processes {
             state.next += 1;
             let number = state.next;
             state.live.insert(number, canceller.clone());
-            Ticket { shared: Arc::clone(&self.0), number, settled: false }
+            Ticket {
+                shared: Arc::clone(&self.0),
+                number,
+                settled: false,
+            }
         };
         start(&self.0.program, spec, canceller, ticket)
     }
@@ -133,8 +142,17 @@ impl Processes {
                 return state.counts();
             }
             // Unproven trees have nobody who tells of their end.
-            let nap = if state.unproven.is_empty() { left } else { left.min(Duration::from_millis(5)) };
-            state = self.0.changed.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner).0;
+            let nap = if state.unproven.is_empty() {
+                left
+            } else {
+                left.min(Duration::from_millis(5))
+            };
+            state = self
+                .0
+                .changed
+                .wait_timeout(state, nap)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
     }
 
@@ -173,11 +191,26 @@ impl State {
 }
 
 impl Unproven {
+    /// Wakes the guard, should the command have stopped it.
+    pub(crate) fn wake(&self) {
+        if let Some(guard) = &self.guard {
+            guard.wake();
+        }
+    }
+
+    /// Waits for the guard's end, at most so long.
+    pub(crate) fn reap(&mut self, patience: Duration) -> Option<GuardEnd> {
+        if self.end.is_none() {
+            self.end = self.guard.as_ref().and_then(|guard| guard.reap(patience));
+        }
+        self.end
+    }
+
     /// Whether the tree is proven empty; kills what its dead supervisors left where that can be identified.
     pub(crate) fn is_empty(&mut self) -> bool {
         if self.end.is_none() {
-            self.guard.wake();
-            self.end = self.guard.reap(Duration::ZERO);
+            self.wake();
+            self.reap(Duration::ZERO);
         }
         match self.end {
             None => false,
@@ -188,12 +221,33 @@ impl Unproven {
 
     /// The guard died in another way; its supervisor may live. The marker says what to look for.
     fn by_marker(&self) -> bool {
-        let (Some(dir), Some(identity)) = (&self.marker_dir, self.identity) else { return false };
+        let (Some(dir), Some(identity)) = (&self.marker_dir, self.identity) else {
+            return false;
+        };
         let file = Marker::file(dir, identity);
         let Ok(live) = marker::blocking(dir) else { return false };
-        let Some(tree) = live.iter().find(|tree| tree.file == file) else { return true };
+        let Some(tree) = live.iter().find(|tree| tree.file == file) else {
+            return true;
+        };
         tree.kill();
         false
+    }
+}
+
+/// Guards nobody waits for any more, kept only to be reaped when they end.
+static ABANDONED: Mutex<Vec<Guard>> = Mutex::new(Vec::new());
+
+fn reap_abandoned() {
+    let mut guards = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);
+    guards.retain(|guard| guard.reap(Duration::ZERO).is_none());
+}
+
+impl Drop for Unproven {
+    fn drop(&mut self) {
+        if let (None, Some(guard)) = (self.end, self.guard.take()) {
+            ABANDONED.lock().unwrap_or_else(PoisonError::into_inner).push(guard);
+            reap_abandoned();
+        }
     }
 }
 
@@ -256,13 +310,19 @@ fn check(spec: &Spec) -> Result<(), Error> {
         name.is_empty() || has_nul(name) || has_nul(value) || name.as_bytes().contains(&b'=')
     };
     if spec.env.iter().any(bad) {
-        return invalid("env", "names must not be empty nor hold `=`, and nothing may hold a NUL byte");
+        return invalid(
+            "env",
+            "names must not be empty nor hold `=`, and nothing may hold a NUL byte",
+        );
     }
     if spec.limits.processes == 0 {
         return invalid("limits.processes", "must be at least 1");
     }
     if spec.tree.wanted.is_empty() {
-        return invalid("tree.wanted", "must name at least one of cgroup, pid_namespace, rlimits");
+        return invalid(
+            "tree.wanted",
+            "must name at least one of cgroup, pid_namespace, rlimits",
+        );
     }
     Ok(())
 }
@@ -276,8 +336,14 @@ fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Re
     )
     .map_err(|error| Error::io("making a socket pair")(error.into()))?;
     let (pipes, far) = Pipes::open(&spec.stdin)?;
+    reap_abandoned();
     let guard = Guard::start(program, theirs)?;
-    let mut left = Unproven { guard, end: None, identity: None, marker_dir: spec.marker_dir.clone() };
+    let mut left = Unproven {
+        guard: Some(guard),
+        end: None,
+        identity: None,
+        marker_dir: spec.marker_dir.clone(),
+    };
 
     let message = message(&spec);
     let mut fds = vec![far[0].as_fd(), far[1].as_fd(), far[2].as_fd()];
@@ -287,12 +353,20 @@ fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Re
     let answer = converse(&socket, &message, &fds, &mut left.identity);
     drop(far);
     let first = match answer {
-        Ok(ToHost::Started { root, supervisor, tiers }) => First::Started { root, supervisor, tiers },
+        Ok(ToHost::Started {
+            root,
+            supervisor,
+            tiers,
+        }) => First::Started {
+            root,
+            supervisor,
+            tiers,
+        },
         Ok(ToHost::SpawnFailed { step, errno, tiers }) => First::SpawnFailed { step, errno, tiers },
         other => {
             // The end of the socket makes the supervisor end whatever there is.
             drop((socket, pipes));
-            left.end = left.guard.reap(spec.grace + spec.cleanup + Duration::from_secs(1));
+            left.reap(spec.grace + spec.cleanup + Duration::from_secs(1));
             if left.is_empty() {
                 ticket.forget();
             } else {
@@ -300,7 +374,10 @@ fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Re
                 ticket.settle(Some(left));
             }
             return Err(match other {
-                Ok(ToHost::Refused { detail, unsupported: true }) => Error::Unsupported(detail),
+                Ok(ToHost::Refused {
+                    detail,
+                    unsupported: true,
+                }) => Error::Unsupported(detail),
                 Ok(ToHost::Refused { detail, .. }) => Error::Supervisor(detail),
                 Ok(_) => Error::Supervisor("unexpected first answer".into()),
                 Err(error) => error,
@@ -358,11 +435,14 @@ fn message(spec: &Spec) -> Start {
         view: View::Live,
         files: match &spec.files {
             Files::Open => FilePolicy::Open,
-            Files::Landlock { writable, required } => {
-                FilePolicy::Landlock { writable: writable.iter().map(bytes).collect(), required: *required }
-            }
+            Files::Landlock { writable, required } => FilePolicy::Landlock {
+                writable: writable.iter().map(bytes).collect(),
+                required: *required,
+            },
         },
-        tree: TreePolicy { wanted: spec.tree.wanted.clone() },
+        tree: TreePolicy {
+            wanted: spec.tree.wanted.clone(),
+        },
         processes: spec.limits.processes,
         timeout_ms: spec.timeout.map(millis),
         grace_ms: millis(spec.grace),
@@ -375,8 +455,15 @@ fn message(spec: &Spec) -> Start {
 /// A name no other run of this boot has.
 fn fresh_name() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    format!("{:x}-{:x}-{:x}", std::process::id(), now.as_nanos(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    format!(
+        "{:x}-{:x}-{:x}",
+        std::process::id(),
+        now.as_nanos(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 impl Pipes {
@@ -401,6 +488,13 @@ impl Pipes {
         for fd in [Some(&stdout), Some(&stderr), near.as_ref()].into_iter().flatten() {
             set_nonblocking(fd).map_err(Error::io("setting up a pipe"))?;
         }
-        Ok((Self { stdin: near, stdout: Some(stdout), stderr: Some(stderr) }, [far, stdout_far, stderr_far]))
+        Ok((
+            Self {
+                stdin: near,
+                stdout: Some(stdout),
+                stderr: Some(stderr),
+            },
+            [far, stdout_far, stderr_far],
+        ))
     }
 }

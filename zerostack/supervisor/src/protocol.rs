@@ -242,8 +242,14 @@ pub enum Step {
 
 impl Step {
     /// All steps, in order; the position is the number on the wire between the forked child and the supervisor.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::Session, Self::Streams, Self::Limits, Self::Directory, Self::Confinement, Self::Exec];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Session,
+        Self::Streams,
+        Self::Limits,
+        Self::Directory,
+        Self::Confinement,
+        Self::Exec,
+    ];
 
     /// What the step does, in words.
     #[must_use]
@@ -266,7 +272,9 @@ pub enum WireError {
     #[error("the other side closed the socket")]
     Closed,
     /// The other side speaks another version.
-    #[error("supervisor protocol version {theirs}, this side speaks {ours}: install host and zero-supervisor of one release")]
+    #[error(
+        "supervisor protocol version {theirs}, this side speaks {ours}: install host and zero-supervisor of one release"
+    )]
     Version {
         /// Version in the frame.
         theirs: u16,
@@ -351,10 +359,12 @@ pub fn receive<T: DeserializeOwned>(socket: BorrowedFd<'_>) -> Result<(T, Vec<Ow
         return Err(WireError::Malformed("frame above 16 MiB"));
     }
     let mut body = vec![0_u8; length];
-    Plain(socket).read_exact(&mut body).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => WireError::Closed,
-        _ => WireError::Io(error),
-    })?;
+    Plain(socket)
+        .read_exact(&mut body)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => WireError::Closed,
+            _ => WireError::Io(error),
+        })?;
     let message = postcard::from_bytes(&body).map_err(|_| WireError::Malformed("body does not decode"))?;
     Ok((message, fds))
 }
@@ -389,13 +399,19 @@ mod tests {
         let mut byte = [0];
         assert_eq!(rustix::io::read(&read, &mut byte).expect("read"), 1);
         let flags = rustix::io::fcntl_getfd(&fds[0]).expect("flags");
-        assert!(flags.contains(rustix::io::FdFlags::CLOEXEC), "a passed descriptor is close-on-exec");
+        assert!(
+            flags.contains(rustix::io::FdFlags::CLOEXEC),
+            "a passed descriptor is close-on-exec"
+        );
     }
 
     #[test]
     fn a_large_message_needs_many_writes_and_still_arrives() {
         let (a, b) = pair();
-        let big = ToHost::Refused { detail: "x".repeat(3 << 20), unsupported: true };
+        let big = ToHost::Refused {
+            detail: "x".repeat(3 << 20),
+            unsupported: true,
+        };
         let expected = big.clone();
         let writer = std::thread::spawn(move || send(a.as_fd(), &big, &[]));
         let (message, _) = receive::<ToHost>(b.as_fd()).expect("receive");
@@ -408,7 +424,10 @@ mod tests {
         let (a, b) = pair();
         rustix::io::write(&a, b"ZSUP\x09\x00\x00\x00\x00\x00").expect("write");
         match receive::<ToHost>(b.as_fd()) {
-            Err(WireError::Version { theirs: 9, ours: VERSION }) => {}
+            Err(WireError::Version {
+                theirs: 9,
+                ours: VERSION,
+            }) => {}
             other => panic!("{other:?}"),
         }
         rustix::io::write(&a, b"ZSUP").expect("write");

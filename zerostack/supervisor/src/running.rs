@@ -39,7 +39,11 @@ pub(crate) struct Pipes {
 /// How a command began.
 pub(crate) enum First {
     /// Its program runs.
-    Started { root: Identity, supervisor: Identity, tiers: Tiers },
+    Started {
+        root: Identity,
+        supervisor: Identity,
+        tiers: Tiers,
+    },
     /// Its program could not be executed.
     SpawnFailed { step: Step, errno: i32, tiers: Tiers },
 }
@@ -62,7 +66,12 @@ pub struct Io<'a> {
 impl<'a> Io<'a> {
     /// Two sinks and nothing else.
     pub fn new(stdout: &'a mut dyn Write, stderr: &'a mut dyn Write) -> Self {
-        Self { stdout, stderr, on_output: None, poll: None }
+        Self {
+            stdout,
+            stderr,
+            on_output: None,
+            poll: None,
+        }
     }
 }
 
@@ -94,7 +103,11 @@ impl Running {
         first: First,
     ) -> Self {
         let (tiers, root, supervisor, spawn_failed) = match first {
-            First::Started { root, supervisor, tiers } => (tiers, Some(root), Some(supervisor), None),
+            First::Started {
+                root,
+                supervisor,
+                tiers,
+            } => (tiers, Some(root), Some(supervisor), None),
             First::SpawnFailed { step, errno, tiers } => (tiers, None, None, Some((step, errno))),
         };
         Self {
@@ -228,7 +241,9 @@ impl Drive<'_, '_> {
             (None, Some(timeout)) => self.running.begun.checked_add(timeout)?,
             (None, None) => return None,
         };
-        from.checked_add(spec.grace)?.checked_add(spec.cleanup)?.checked_add(SLACK)
+        from.checked_add(spec.grace)?
+            .checked_add(spec.cleanup)?
+            .checked_add(SLACK)
     }
 
     fn out_of_patience(&mut self) -> bool {
@@ -238,7 +253,7 @@ impl Drive<'_, '_> {
         if !self.nudged && now + SLACK >= by {
             self.nudged = true;
             if let Some(left) = &self.running.left {
-                left.guard.wake();
+                left.wake();
             }
         }
         now >= by
@@ -250,7 +265,7 @@ impl Drive<'_, '_> {
         }
         self.asked = Some(Instant::now());
         if let Some(left) = &self.running.left {
-            left.guard.wake();
+            left.wake();
         }
         if let Some(socket) = &self.running.socket {
             // A supervisor that is gone is noticed by reading.
@@ -262,7 +277,11 @@ impl Drive<'_, '_> {
     fn turn(&mut self) {
         let now = Instant::now();
         let mut timeout = self.answer_by().map(|by| {
-            let by = if self.nudged { by } else { by.checked_sub(SLACK).unwrap_or(by) };
+            let by = if self.nudged {
+                by
+            } else {
+                by.checked_sub(SLACK).unwrap_or(by)
+            };
             by.saturating_duration_since(now)
         });
         if self.io.poll.is_some() && self.asked.is_none() {
@@ -322,7 +341,18 @@ impl Drive<'_, '_> {
     fn hear(&mut self) {
         let Some(socket) = &self.running.socket else { return };
         match protocol::receive::<ToHost>(socket.as_fd()) {
-            Ok((ToHost::Verdict { root, reason, clean, cpu_us, max_rss_bytes, duration_us, detail }, _)) => {
+            Ok((
+                ToHost::Verdict {
+                    root,
+                    reason,
+                    clean,
+                    cpu_us,
+                    max_rss_bytes,
+                    duration_us,
+                    detail,
+                },
+                _,
+            )) => {
                 self.verdict = Some(Verdict {
                     root,
                     reason,
@@ -437,23 +467,26 @@ impl Drive<'_, '_> {
         let cleanup = match &self.verdict {
             Some(verdict) if verdict.clean => {
                 // The last act of a supervisor with a clean verdict is to exit.
-                let end = left.as_mut().and_then(|left| {
-                    left.end = left.guard.reap(patience);
-                    left.end
-                });
+                let end = left.as_mut().and_then(|left| left.reap(patience));
                 empty = true;
                 match end {
                     Some(GuardEnd::Exited(EXIT_EMPTY) | GuardEnd::Unknown) => Cleanup::Clean,
-                    _ => Cleanup::Uncertain { detail: "the supervisor's guard was killed".into(), empty },
+                    _ => Cleanup::Uncertain {
+                        detail: "the supervisor's guard was killed".into(),
+                        empty,
+                    },
                 }
             }
-            Some(verdict) => Cleanup::Uncertain { detail: verdict.detail.clone().unwrap_or_default(), empty },
+            Some(verdict) => Cleanup::Uncertain {
+                detail: verdict.detail.clone().unwrap_or_default(),
+                empty,
+            },
             None => {
                 let silent = self.running.socket.is_some();
                 let until = Instant::now() + if silent { Duration::ZERO } else { patience };
                 self.running.socket = None;
                 if let Some(left) = &mut left {
-                    left.end = left.guard.reap(until.saturating_duration_since(Instant::now()));
+                    left.reap(until.saturating_duration_since(Instant::now()));
                     // Its guard, or whoever finds the marker, ends what the supervisor left.
                     empty = loop {
                         if left.is_empty() {
@@ -465,8 +498,15 @@ impl Drive<'_, '_> {
                         std::thread::sleep(Duration::from_millis(2));
                     };
                 }
-                let what = if silent { "the supervisor did not answer" } else { "the supervisor died" };
-                Cleanup::Uncertain { detail: what.into(), empty }
+                let what = if silent {
+                    "the supervisor did not answer"
+                } else {
+                    "the supervisor died"
+                };
+                Cleanup::Uncertain {
+                    detail: what.into(),
+                    empty,
+                }
             }
         };
         self.drain();
@@ -498,7 +538,10 @@ impl Drive<'_, '_> {
             (None, Some(_), Some(reason)) => reason,
             (None, ..) => Reason::Cancelled,
         };
-        let termination = match (self.running.spawn_failed, self.verdict.as_ref().map(|verdict| verdict.root)) {
+        let termination = match (
+            self.running.spawn_failed,
+            self.verdict.as_ref().map(|verdict| verdict.root),
+        ) {
             (Some((step, errno)), _) => {
                 let detail = format!(
                     "{} `{}`: {}",

@@ -96,7 +96,10 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { processes: 512, output: 256 << 20 }
+        Self {
+            processes: 512,
+            output: 256 << 20,
+        }
     }
 }
 
@@ -123,7 +126,9 @@ pub struct Tree {
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { wanted: vec![TreeTier::Cgroup, TreeTier::PidNamespace, TreeTier::Rlimits] }
+        Self {
+            wanted: vec![TreeTier::Cgroup, TreeTier::PidNamespace, TreeTier::Rlimits],
+        }
     }
 }
 

@@ -31,7 +31,11 @@ pub(crate) enum Reaped {
 }
 
 fn check(result: c_int) -> io::Result<c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
 }
 
 /// Forks the calling, single-threaded process.
@@ -90,7 +94,10 @@ pub(crate) fn children_usage() -> (u64, u64) {
         u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000 + u64::try_from(time.tv_usec).unwrap_or(0)
     };
     // Linux gives the resident set in KiB.
-    (micros(usage.ru_utime) + micros(usage.ru_stime), u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024)
+    (
+        micros(usage.ru_utime) + micros(usage.ru_stime),
+        u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+    )
 }
 
 /// Makes the calling process the reaper of its orphaned descendants, and verifies that it is.
@@ -100,7 +107,11 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     let mut is: c_int = 0;
     // SAFETY: this prctl writes one int through a valid pointer.
     check(unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut is, 0_u64, 0_u64, 0_u64) })?;
-    if is == 1 { Ok(()) } else { Err(io::Error::other("the kernel did not make this process a subreaper")) }
+    if is == 1 {
+        Ok(())
+    } else {
+        Err(io::Error::other("the kernel did not make this process a subreaper"))
+    }
 }
 
 /// Asks for a signal when the (single-threaded) parent ends; 0 takes it back.
@@ -127,7 +138,11 @@ pub(crate) fn block_signals() -> io::Result<()> {
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);
-        check(libc::sigprocmask(libc::SIG_SETMASK, &raw const all, std::ptr::null_mut()))?;
+        check(libc::sigprocmask(
+            libc::SIG_SETMASK,
+            &raw const all,
+            std::ptr::null_mut(),
+        ))?;
     }
     Ok(())
 }
@@ -153,7 +168,11 @@ pub(crate) fn child_signal_fd() -> io::Result<OwnedFd> {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        let fd = check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK))?;
+        let fd = check(libc::signalfd(
+            -1,
+            &raw const set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
         Ok(OwnedFd::from_raw_fd(fd))
     }
 }
@@ -197,7 +216,11 @@ pub(crate) fn new_session() -> io::Result<()> {
 /// Replaces the process, looking `argv[0]` up in the `PATH` of `env`; returns only the error.
 pub(crate) fn exec(argv: &[CString], env: &[CString]) -> io::Error {
     let pointers = |strings: &[CString]| -> Vec<*const c_char> {
-        strings.iter().map(|string| string.as_ptr()).chain([std::ptr::null()]).collect()
+        strings
+            .iter()
+            .map(|string| string.as_ptr())
+            .chain([std::ptr::null()])
+            .collect()
     };
     let (arguments, environment) = (pointers(argv), pointers(env));
     // SAFETY: both arrays end with a null pointer and their strings outlive the call. `environ` is replaced so that the
@@ -227,7 +250,15 @@ pub(crate) fn signal_group(pidfd: std::os::fd::BorrowedFd<'_>, signal: c_int) {
     const PROCESS_GROUP: libc::c_uint = 1 << 2;
     let none: *const libc::siginfo_t = std::ptr::null();
     // SAFETY: takes integers and a null pointer. A refusal leaves the work to the caller's other ways.
-    unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, none, PROCESS_GROUP) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            none,
+            PROCESS_GROUP,
+        )
+    };
 }
 
 /// Lets the calling process run before all ordinary ones, its children excepted; only root may.
@@ -243,6 +274,13 @@ pub(crate) fn run_first() {
 pub(crate) fn landlock_abi() -> u32 {
     const VERSION: libc::c_uint = 1;
     // SAFETY: with a null attribute and this flag the call only returns a number.
-    let abi = unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0_usize, VERSION) };
+    let abi = unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            std::ptr::null::<u8>(),
+            0_usize,
+            VERSION,
+        )
+    };
     u32::try_from(abi).unwrap_or(0)
 }

@@ -36,7 +36,11 @@ pub(super) fn restrict(writable: &[Vec<u8>]) -> io::Result<()> {
             continue;
         };
         let is_dir = std::fs::metadata(OsStr::from_bytes(path)).is_ok_and(|data| data.is_dir());
-        let rights = if is_dir { write } else { write & AccessFs::from_file(NEWEST) };
+        let rights = if is_dir {
+            write
+        } else {
+            write & AccessFs::from_file(NEWEST)
+        };
         rules = rules.add_rule(PathBeneath::new(fd, rights)).map_err(io::Error::other)?;
     }
     match rules.restrict_self().map_err(io::Error::other)?.ruleset {

@@ -47,7 +47,13 @@ pub(super) struct Launched {
 pub(super) fn launch(run: &Run, streams: &[OwnedFd], landlock: bool, me: Identity) -> Result<Launched, String> {
     let mut why = Vec::new();
     for tier in &run.start.tree.wanted {
-        let child = Child { start: &run.start, streams, lease: run.lease.as_ref(), tasks: None, landlock };
+        let child = Child {
+            start: &run.start,
+            streams,
+            lease: run.lease.as_ref(),
+            tasks: None,
+            landlock,
+        };
         let launched = match tier {
             TreeTier::Cgroup => in_cgroup(child, me),
             TreeTier::PidNamespace => in_namespace(child),
@@ -73,9 +79,12 @@ fn in_cgroup(child: Child<'_>, me: Identity) -> io::Result<Launched> {
         }
     });
     match launched {
-        Ok((root, opener, status)) => {
-            Ok(Launched { hold: Hold::Cgroup(cgroups), root, opener: Some(opener), status: Some(status) })
-        }
+        Ok((root, opener, status)) => Ok(Launched {
+            hold: Hold::Cgroup(cgroups),
+            root,
+            opener: Some(opener),
+            status: Some(status),
+        }),
         Err(error) => {
             cgroups.remove();
             Err(error)
@@ -86,7 +95,12 @@ fn in_cgroup(child: Child<'_>, me: Identity) -> io::Result<Launched> {
 fn in_namespace(child: Child<'_>) -> io::Result<Launched> {
     let (namespace, opener, status) = namespace::launch(child, Gate::new()?)?;
     let root = namespace.root;
-    Ok(Launched { hold: Hold::Namespace(namespace), root, opener: Some(opener), status: Some(status) })
+    Ok(Launched {
+        hold: Hold::Namespace(namespace),
+        root,
+        opener: Some(opener),
+        status: Some(status),
+    })
 }
 
 fn alone(mut child: Child<'_>) -> io::Result<Launched> {
@@ -107,8 +121,15 @@ fn alone(mut child: Child<'_>) -> io::Result<Launched> {
         child.tasks = Some(present + u64::from(child.start.processes));
     }
     let (root, opener, status) = fork_root(&child)?;
-    let group = root.open().ok_or_else(|| io::Error::other("the forked child is gone"))?;
-    Ok(Launched { hold: Hold::Rlimits { counted, group }, root, opener: Some(opener), status: Some(status) })
+    let group = root
+        .open()
+        .ok_or_else(|| io::Error::other("the forked child is gone"))?;
+    Ok(Launched {
+        hold: Hold::Rlimits { counted, group },
+        root,
+        opener: Some(opener),
+        status: Some(status),
+    })
 }
 
 fn fork_root(child: &Child<'_>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
@@ -117,7 +138,10 @@ fn fork_root(child: &Child<'_>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
         Fork::Child => become_command(child, gate),
         Fork::Parent(pid) => pid,
     };
-    let Gate { go: (_, opener), status: (reader, _) } = gate;
+    let Gate {
+        go: (_, opener),
+        status: (reader, _),
+    } = gate;
     let root = Identity::of(pid).ok_or_else(|| io::Error::other("/proc does not show the forked child"))?;
     Ok((root, opener, reader))
 }
@@ -240,7 +264,12 @@ impl Sampler {
             _ => None,
         };
         let due = Instant::now() + Self::SHORT;
-        Self { limit: limit as usize, next: due, due, machine }
+        Self {
+            limit: limit as usize,
+            next: due,
+            due,
+            machine,
+        }
     }
 
     /// When to look next.
@@ -273,7 +302,12 @@ impl Sampler {
         let end = Instant::now();
         let near = tasks * 4 > self.limit;
         // A small tree may cost a twentieth of the time, one near its limit more.
-        self.due = end + if near { Self::SHORT } else { ((end - begun) * 20).max(Self::LONG) };
+        self.due = end
+            + if near {
+                Self::SHORT
+            } else {
+                ((end - begun) * 20).max(Self::LONG)
+            };
         if self.machine.is_none() {
             self.next = self.due.min(end + Self::LONG);
         } else if !near {

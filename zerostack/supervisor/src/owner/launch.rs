@@ -20,7 +20,10 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new() -> std::io::Result<Self> {
         let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC);
-        Ok(Self { go: pipe()?, status: pipe()? })
+        Ok(Self {
+            go: pipe()?,
+            status: pipe()?,
+        })
     }
 }
 
@@ -36,7 +39,10 @@ pub(super) struct Child<'a> {
 
 /// Waits for the word of the supervisor, sets itself up and executes the program. Never returns.
 pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
-    let Gate { go: (go, opener), status: (reader, status) } = gate;
+    let Gate {
+        go: (go, opener),
+        status: (reader, status),
+    } = gate;
     // The lease must not outlive the supervisor in here, and the gate must show the supervisor's end.
     drop((opener, reader));
     if let Some(lease) = child.lease {
@@ -52,7 +58,10 @@ pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
         }
     }
     let (step, error) = set_up(child);
-    let position = Step::ALL.iter().position(|is| *is == step).unwrap_or(Step::ALL.len() - 1);
+    let position = Step::ALL
+        .iter()
+        .position(|is| *is == step)
+        .unwrap_or(Step::ALL.len() - 1);
     let mut report = [0_u8; 5];
     report[0] = u8::try_from(position).unwrap_or(u8::MAX);
     report[1..].copy_from_slice(&error.raw_os_error().unwrap_or(libc::EIO).to_le_bytes());
@@ -78,12 +87,14 @@ fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
     }
     sys::cloexec_from(3);
     if let Some(tasks) = child.tasks {
-        let limit = Rlimit { current: Some(tasks), maximum: Some(tasks) };
+        let limit = Rlimit {
+            current: Some(tasks),
+            maximum: Some(tasks),
+        };
         setrlimit(Resource::Nproc, limit).map_err(|error| (Step::Limits, error.into()))?;
     }
     let string = |bytes: &Vec<u8>| {
-        CString::new(bytes.as_slice())
-            .map_err(|_| (Step::Exec, std::io::Error::from_raw_os_error(libc::EINVAL)))
+        CString::new(bytes.as_slice()).map_err(|_| (Step::Exec, std::io::Error::from_raw_os_error(libc::EINVAL)))
     };
     let argv = start.argv.iter().map(string).collect::<Result<Vec<_>, _>>()?;
     let env = start

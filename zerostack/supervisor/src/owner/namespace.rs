@@ -88,7 +88,10 @@ pub(super) fn launch(mut child: Child<'_>, gate: Gate) -> io::Result<(Namespace,
         Fork::Parent(pid) => pid,
     };
     drop(theirs);
-    let Gate { go: (_, opener), status: (reader, _) } = gate;
+    let Gate {
+        go: (_, opener),
+        status: (reader, _),
+    } = gate;
     let ready = protocol::receive::<FromInit>(channel.as_fd());
     let init = Identity::of(pid);
     let failed = |why: String| {
@@ -100,9 +103,17 @@ pub(super) fn launch(mut child: Child<'_>, gate: Gate) -> io::Result<(Namespace,
     match (ready, init) {
         (Ok((FromInit::Ready { root, counted }, mut fds)), Some(init)) if fds.len() == 1 => {
             match (Identity::of(root), fds.pop()) {
-                (Some(root), Some(procs)) => {
-                    Ok((Namespace { init, root, channel, procs, counted: counted || mapped }, opener, reader))
-                }
+                (Some(root), Some(procs)) => Ok((
+                    Namespace {
+                        init,
+                        root,
+                        channel,
+                        procs,
+                        counted: counted || mapped,
+                    },
+                    opener,
+                    reader,
+                )),
                 _ => failed("the root of the namespace is gone".into()),
             }
         }
@@ -190,15 +201,25 @@ fn set_up(map: Option<(u32, u32)>, tasks: u32) -> Result<(OwnedFd, OwnedFd, bool
     }
     let directory = |what| {
         move || {
-            open("/proc", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|error| (what, io::Error::from(error)))
+            open(
+                "/proc",
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )
+            .map_err(|error| (what, io::Error::from(error)))
         }
     };
     let outer = directory("opening /proc")()?;
     mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
         .map_err(|error| ("making mounts private", error.into()))?;
-    mount("proc", "/proc", "proc", MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC, None)
-        .map_err(|error| ("mounting /proc", error.into()))?;
+    mount(
+        "proc",
+        "/proc",
+        "proc",
+        MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC,
+        None,
+    )
+    .map_err(|error| ("mounting /proc", error.into()))?;
     let procs = directory("opening the new /proc")()?;
     // Since Linux 6.14 each PID namespace has its own highest number: a bound for root too, whom resource limits do not
     // bind. Numbers below 300 are not given out again, so the bound is that much higher than the limit.

@@ -15,9 +15,7 @@ use super::namespace::FromInit;
 use super::{EXIT_EMPTY, Run, hold, kill};
 use crate::identity::{self, Identity};
 use crate::marker::{self, Marker, RUN_VARIABLE};
-use crate::protocol::{
-    self, FilePolicy, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor,
-};
+use crate::protocol::{self, FilePolicy, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor};
 use crate::sys::{self, Reaped};
 
 /// Exit code when the supervisor could not do its work; the guard then takes over.
@@ -68,9 +66,10 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
     let abi = sys::landlock_abi();
     let files = match (&run.start.files, abi) {
         (FilePolicy::Open, _) => FileTier::None,
-        (FilePolicy::Landlock { required: true, .. }, 0) => {
-            refuse("files tier `landlock` is required, but this kernel has no Landlock".into(), true)
-        }
+        (FilePolicy::Landlock { required: true, .. }, 0) => refuse(
+            "files tier `landlock` is required, but this kernel has no Landlock".into(),
+            true,
+        ),
         (FilePolicy::Landlock { .. }, 0) => FileTier::None,
         (FilePolicy::Landlock { .. }, _) => FileTier::Landlock,
     };
@@ -109,7 +108,10 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
     if let Err(error) = supervisor.write_marker() {
         let detail = format!("cannot write the marker of the tree: {error}");
         supervisor.launched.opener = None;
-        supervisor.say(&ToHost::Refused { detail, unsupported: false });
+        supervisor.say(&ToHost::Refused {
+            detail,
+            unsupported: false,
+        });
         kill::exterminate();
         supervisor.launched.hold.remove();
         sys::exit(EXIT_EMPTY)
@@ -124,8 +126,15 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
 
 impl Supervisor {
     fn write_marker(&self) -> std::io::Result<()> {
-        let Some(dir) = self.run.marker_dir() else { return Ok(()) };
-        let value = self.run.start.env.iter().find(|(name, _)| name == RUN_VARIABLE.as_bytes());
+        let Some(dir) = self.run.marker_dir() else {
+            return Ok(());
+        };
+        let value = self
+            .run
+            .start
+            .env
+            .iter()
+            .find(|(name, _)| name == RUN_VARIABLE.as_bytes());
         Marker {
             boot: identity::boot_id(),
             guard: self.run.guard,
@@ -134,7 +143,9 @@ impl Supervisor {
             init: self.launched.hold.init(),
             cgroups: self.launched.hold.cgroups(),
             tree: self.tiers.tree,
-            run: value.map(|(_, value)| String::from_utf8_lossy(value).into_owned()).unwrap_or_default(),
+            run: value
+                .map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+                .unwrap_or_default(),
         }
         .write(&dir)
     }
@@ -182,7 +193,9 @@ impl Supervisor {
 
     /// Takes what init said, if anything; true when it said that it ends by itself.
     fn hear_init(&mut self) -> bool {
-        let Hold::Namespace(namespace) = &self.launched.hold else { return false };
+        let Hold::Namespace(namespace) = &self.launched.hold else {
+            return false;
+        };
         if !readable(namespace.channel.as_fd()) {
             return false;
         }
@@ -221,12 +234,18 @@ impl Supervisor {
         if !self.uncertain && self.cleanup_until.is_some_and(|until| now >= until) {
             // The host need not wait any longer; this process goes on, with the lease and the marker.
             self.uncertain = true;
-            self.verdict(false, Some("processes of the tree were still there at the cleanup deadline".into()));
+            self.verdict(
+                false,
+                Some("processes of the tree were still there at the cleanup deadline".into()),
+            );
         }
     }
 
     fn timeout_at(&self) -> Option<Instant> {
-        self.run.start.timeout_ms.and_then(|millis| self.begun.checked_add(Duration::from_millis(millis)))
+        self.run
+            .start
+            .timeout_ms
+            .and_then(|millis| self.begun.checked_add(Duration::from_millis(millis)))
     }
 
     /// Begins the ladder, once.
@@ -259,7 +278,11 @@ impl Supervisor {
         if !self.uncertain {
             deadlines.push(self.cleanup_until);
         }
-        let left = deadlines.into_iter().flatten().min().map(|at| at.saturating_duration_since(Instant::now()));
+        let left = deadlines
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.saturating_duration_since(Instant::now()));
 
         let channel = match &self.launched.hold {
             Hold::Namespace(namespace) => Some(namespace.channel.as_fd()),
@@ -349,7 +372,11 @@ impl Supervisor {
                 errno: i32::from_le_bytes([report[1], report[2], report[3], report[4]]),
                 tiers: self.tiers,
             },
-            _ => ToHost::Started { root: self.launched.root, supervisor: self.me, tiers: self.tiers },
+            _ => ToHost::Started {
+                root: self.launched.root,
+                supervisor: self.me,
+                tiers: self.tiers,
+            },
         };
         self.say(&message);
     }

@@ -38,7 +38,10 @@ fn background_process_that_holds_the_output(setting: Setting) {
     assert_eq!(survivors(&token), [0_i32; 0]);
     assert_eq!(ran.stdout, b"hi\n");
     assert!(ran.outcome.complete && ran.outcome.cleanup.is_clean(), "{ran:?}");
-    assert!(ran.wall < Duration::from_secs(30), "answered when the shell ended, not the sleeper: {ran:?}");
+    assert!(
+        ran.wall < Duration::from_secs(30),
+        "answered when the shell ended, not the sleeper: {ran:?}"
+    );
 }
 
 fn double_forked_daemon(setting: Setting) {
@@ -96,7 +99,10 @@ fn stopped_tree(setting: Setting) {
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert_eq!(ran.outcome.reason, Reason::Timeout);
         // CONT woke them, and they obeyed TERM.
-        assert_eq!(ran.outcome.termination, Termination::Signalled { signal: libc::SIGTERM });
+        assert_eq!(
+            ran.outcome.termination,
+            Termination::Signalled { signal: libc::SIGTERM }
+        );
         assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
     }
 }
@@ -109,10 +115,16 @@ fn grandchild_that_ignores_term(setting: Setting) {
         spec.grace = Duration::from_millis(100);
         let ran = run(spec);
         assert_eq!(survivors(&token), [0_i32; 0]);
-        assert_eq!(ran.outcome.termination, Termination::Signalled { signal: libc::SIGTERM });
+        assert_eq!(
+            ran.outcome.termination,
+            Termination::Signalled { signal: libc::SIGTERM }
+        );
         assert_eq!(ran.outcome.reason, Reason::Timeout);
         assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
-        assert!(ran.wall >= Duration::from_millis(250), "the whole grace was given: {ran:?}");
+        assert!(
+            ran.wall >= Duration::from_millis(250),
+            "the whole grace was given: {ran:?}"
+        );
     }
 }
 
@@ -123,7 +135,10 @@ fn timeout_kills(setting: Setting) {
     let ran = run(spec);
     assert_eq!(survivors(&token), [0_i32; 0], "dead at return");
     assert_eq!(ran.outcome.reason, Reason::Timeout);
-    assert!(ran.outcome.cleanup.is_clean() && ran.wall >= Duration::from_millis(300), "{ran:?}");
+    assert!(
+        ran.outcome.cleanup.is_clean() && ran.wall >= Duration::from_millis(300),
+        "{ran:?}"
+    );
 }
 
 fn bomb(setting: Setting, mode: &str) {

@@ -3,9 +3,11 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use zero_supervisor::{Error, Files, Io, Processes, Reason, Spec, Stdin, Stream, Termination, Tree, TreeTier};
+use zero_supervisor::{Error, Io, Processes, Reason, Spec, Stdin, Stream, Termination, Tree, TreeTier};
 
-use crate::support::{ADVERSARY, SUPERVISOR, Setting, adversary, children, descriptors, rounds, run, shell, survivors, token};
+use crate::support::{
+    ADVERSARY, SUPERVISOR, Setting, adversary, children, descriptors, rounds, run, shell, survivors, token, unavailable,
+};
 
 crate::scenarios! {
     an_endless_printer_is_counted_to_its_timeout;
@@ -31,7 +33,12 @@ impl Write for Counter {
 
 fn resident() -> u64 {
     let text = std::fs::read_to_string("/proc/self/statm").expect("statm");
-    text.split(' ').nth(1).expect("resident").parse::<u64>().expect("number") * 4096
+    text.split(' ')
+        .nth(1)
+        .expect("resident")
+        .parse::<u64>()
+        .expect("number")
+        * 4096
 }
 
 fn an_endless_printer_is_counted_to_its_timeout(setting: Setting) {
@@ -42,7 +49,10 @@ fn an_endless_printer_is_counted_to_its_timeout(setting: Setting) {
     let processes = Processes::new(SUPERVISOR);
     let (mut stdout, mut stderr) = (Counter::default(), Counter::default());
     let before = resident();
-    let outcome = processes.spawn(spec).expect("spawn").drive(Io::new(&mut stdout, &mut stderr));
+    let outcome = processes
+        .spawn(spec)
+        .expect("spawn")
+        .drive(Io::new(&mut stdout, &mut stderr));
     assert!(resident() < before + (16 << 20), "memory is bounded");
     assert_eq!(survivors(&token), [0_i32; 0]);
     assert_eq!(outcome.reason, Reason::Timeout);
@@ -59,7 +69,10 @@ fn both_streams_arrive_whole(setting: Setting) {
     assert_eq!(ran.stdout.len(), 4_000_003);
     assert_eq!(ran.stderr.len(), 2_800_003);
     assert!(ran.stdout.ends_with(b"\0end") && ran.stderr.ends_with(b"\0fin"));
-    assert_eq!((ran.outcome.bytes.stdout, ran.outcome.bytes.stderr), (4_000_003, 2_800_003));
+    assert_eq!(
+        (ran.outcome.bytes.stdout, ran.outcome.bytes.stderr),
+        (4_000_003, 2_800_003)
+    );
     assert!(ran.outcome.complete);
 }
 
@@ -98,7 +111,11 @@ fn beyond_the_output_limit_the_tree_ends_and_bytes_are_still_counted() {
     let ran = run(spec);
     assert_eq!(survivors(&token), [0_i32; 0]);
     assert_eq!(ran.outcome.reason, Reason::Limit);
-    assert_eq!(ran.stdout.len() + ran.stderr.len(), 300_001, "exactly the limit is kept");
+    assert_eq!(
+        ran.stdout.len() + ran.stderr.len(),
+        300_001,
+        "exactly the limit is kept"
+    );
     assert!(ran.outcome.bytes.stdout + ran.outcome.bytes.stderr > 300_001);
     assert!(!ran.outcome.complete && ran.outcome.cleanup.is_clean());
 }
@@ -117,14 +134,22 @@ fn a_failing_sink_ends_the_command_and_is_reported() {
     let processes = Processes::new(SUPERVISOR);
     let running = processes.spawn(Spec::new(["yes"], "/")).expect("spawn");
     let outcome = running.drive(Io::new(&mut Full, &mut io::sink()));
-    assert_eq!(outcome.sink_error.as_ref().map(io::Error::kind), Some(io::ErrorKind::StorageFull));
-    assert!(!outcome.complete && outcome.cleanup.is_clean() && outcome.reason == Reason::Cancelled, "{outcome:?}");
+    assert_eq!(
+        outcome.sink_error.as_ref().map(io::Error::kind),
+        Some(io::ErrorKind::StorageFull)
+    );
+    assert!(
+        !outcome.complete && outcome.cleanup.is_clean() && outcome.reason == Reason::Cancelled,
+        "{outcome:?}"
+    );
 }
 
 #[test]
 fn output_is_passed_on_as_it_comes() {
     let processes = Processes::new(SUPERVISOR);
-    let running = processes.spawn(Spec::shell("echo out; sleep 1000", "/")).expect("spawn");
+    let running = processes
+        .spawn(Spec::shell("echo out; sleep 1000", "/"))
+        .expect("spawn");
     let canceller = running.canceller();
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut seen = Vec::new();
@@ -133,7 +158,10 @@ fn output_is_passed_on_as_it_comes() {
         // Only possible while the command still runs.
         canceller.cancel(Reason::Cancelled);
     };
-    let outcome = running.drive(Io { on_output: Some(&mut tell), ..Io::new(&mut stdout, &mut stderr) });
+    let outcome = running.drive(Io {
+        on_output: Some(&mut tell),
+        ..Io::new(&mut stdout, &mut stderr)
+    });
     assert_eq!(outcome.reason, Reason::Cancelled);
     assert_eq!(seen, [(Stream::Stdout, b"out\n".to_vec())]);
 }
@@ -143,17 +171,30 @@ fn programs_that_cannot_run_are_results() {
     let dir = tempfile::tempdir().expect("tempdir");
     std::fs::write(dir.path().join("plain"), "no program").expect("write");
     let cases: [(Spec, i32, &str); 4] = [
-        (Spec::new(["no-such-program-anywhere"], "/"), libc::ENOENT, "no-such-program-anywhere"),
+        (
+            Spec::new(["no-such-program-anywhere"], "/"),
+            libc::ENOENT,
+            "no-such-program-anywhere",
+        ),
         (Spec::new([dir.path().join("plain")], "/"), libc::EACCES, "plain"),
         (Spec::new([dir.path().to_owned()], "/"), libc::EACCES, "executing"),
-        (Spec::new(["true"], dir.path().join("absent")), libc::ENOENT, "working directory"),
+        (
+            Spec::new(["true"], dir.path().join("absent")),
+            libc::ENOENT,
+            "working directory",
+        ),
     ];
     for (spec, expected, word) in cases {
         let ran = run(spec);
-        let Termination::SpawnFailed { errno, detail, .. } = &ran.outcome.termination else { panic!("{ran:?}") };
+        let Termination::SpawnFailed { errno, detail, .. } = &ran.outcome.termination else {
+            panic!("{ran:?}")
+        };
         assert_eq!(*errno, expected, "{detail}");
         assert!(detail.contains(word), "{detail}");
-        assert!(ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Natural, "{ran:?}");
+        assert!(
+            ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Natural,
+            "{ran:?}"
+        );
     }
 }
 
@@ -165,8 +206,20 @@ fn impossible_specs_are_named_by_field() {
         (Spec::new(Vec::<String>::new(), "/"), "argv"),
         (Spec::new(["a\0b"], "/"), "argv"),
         (Spec::new(["true"], "relative"), "cwd"),
-        (Spec { env: vec![("A=B".into(), "c".into())], ..Spec::new(["true"], "/") }, "env"),
-        (Spec { tree: Tree { wanted: Vec::new() }, ..Spec::new(["true"], "/") }, "tree.wanted"),
+        (
+            Spec {
+                env: vec![("A=B".into(), "c".into())],
+                ..Spec::new(["true"], "/")
+            },
+            "env",
+        ),
+        (
+            Spec {
+                tree: Tree { wanted: Vec::new() },
+                ..Spec::new(["true"], "/")
+            },
+            "tree.wanted",
+        ),
     ];
     for (spec, expected) in cases {
         match processes.spawn(spec) {
@@ -184,24 +237,26 @@ fn impossible_specs_are_named_by_field() {
 #[test]
 fn the_environment_and_the_descriptors_are_exactly_what_was_given() {
     let mut spec = Spec::new(["env"], "/tmp");
-    spec.env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "1".into()), ("A".into(), "2".into())];
+    spec.env = vec![
+        ("PATH".into(), "/usr/bin:/bin".into()),
+        ("A".into(), "1".into()),
+        ("A".into(), "2".into()),
+    ];
     let ran = run(spec);
     let text = String::from_utf8(ran.stdout).expect("utf-8");
-    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("ZEROSTACK_RUN=")).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with("ZEROSTACK_RUN="))
+        .collect();
     assert_eq!(lines, ["PATH=/usr/bin:/bin", "A=2"]);
 
     for tier in [TreeTier::Cgroup, TreeTier::PidNamespace, TreeTier::Rlimits] {
         let setting = Setting { tier, root: true };
-        let ran = match Processes::new(SUPERVISOR).spawn(adversary(setting, &["descriptors", &token()])) {
-            Err(Error::Unsupported(why)) => {
-                eprintln!("SKIPPED {tier:?}: {why}");
-                continue;
-            }
-            other => {
-                drop(other);
-                run(adversary(setting, &["descriptors", &token()]))
-            }
-        };
+        if let Some(why) = unavailable(tier) {
+            eprintln!("SKIPPED {tier:?}: {why}");
+            continue;
+        }
+        let ran = run(adversary(setting, &["descriptors", &token()]));
         let text = String::from_utf8(ran.stdout).expect("utf-8");
         // The three streams and the directory that is being read.
         assert_eq!(text.lines().count(), 4, "{tier:?}: {text}");
@@ -219,7 +274,10 @@ fn many_short_commands_leave_nothing() {
     let processes = Processes::new(SUPERVISOR);
     let quiet = || {
         let spec = Spec::new(["true"], "/");
-        processes.spawn(spec).expect("spawn").drive(Io::new(&mut io::sink(), &mut io::sink()))
+        processes
+            .spawn(spec)
+            .expect("spawn")
+            .drive(Io::new(&mut io::sink(), &mut io::sink()))
     };
     quiet();
     let before = descriptors();
@@ -230,7 +288,10 @@ fn many_short_commands_leave_nothing() {
     assert_eq!(descriptors(), before);
     assert_eq!(children(), 0);
     let counts = processes.wait_empty(Instant::now() + Duration::from_secs(5));
-    assert_eq!((counts.started, counts.reaped, counts.unproven, counts.live), (many + 1, many + 1, 0, 0));
+    assert_eq!(
+        (counts.started, counts.reaped, counts.unproven, counts.live),
+        (many + 1, many + 1, 0, 0)
+    );
 }
 
 #[test]

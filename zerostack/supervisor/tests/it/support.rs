@@ -31,14 +31,16 @@ pub fn is_root() -> bool {
 /// Runs `scenario` in this process when the user is right, else in a fresh one of the right user; skips, loudly, what this
 /// machine cannot do.
 pub fn in_setting(name: &str, setting: Setting, scenario: impl FnOnce(Setting)) {
+    in_setting_of_any_tier(name, setting, |setting| match unavailable(setting.tier) {
+        Some(why) => eprintln!("SKIPPED {name}: {why}"),
+        None => scenario(setting),
+    });
+}
+
+/// [`in_setting`] without asking whether the tier is there.
+pub fn in_setting_of_any_tier(name: &str, setting: Setting, scenario: impl FnOnce(Setting)) {
     match (setting.root, is_root()) {
-        (true, true) | (false, false) => {
-            if let Some(why) = unavailable(setting.tier) {
-                eprintln!("SKIPPED {name}: {why}");
-                return;
-            }
-            scenario(setting);
-        }
+        (true, true) | (false, false) => scenario(setting),
         (true, false) => eprintln!("SKIPPED {name}: needs root"),
         (false, true) => {
             assert!(std::env::var_os(AGAIN).is_none(), "still root after changing the user");
@@ -54,7 +56,10 @@ pub fn in_setting(name: &str, setting: Setting, scenario: impl FnOnce(Setting)) 
                 .output()
                 .expect("starting as an ordinary user");
             let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success() && text.contains("1 passed"), "as an ordinary user:\n{text}");
+            assert!(
+                output.status.success() && text.contains("1 passed"),
+                "as an ordinary user:\n{text}"
+            );
             if text.contains("SKIPPED") {
                 eprint!("{text}");
             }
@@ -63,7 +68,7 @@ pub fn in_setting(name: &str, setting: Setting, scenario: impl FnOnce(Setting)) 
 }
 
 /// Why a tier is not to be had by this user on this machine.
-fn unavailable(tier: TreeTier) -> Option<String> {
+pub fn unavailable(tier: TreeTier) -> Option<String> {
     let mut spec = Spec::new(["true"], "/");
     spec.tree = Tree::required(tier);
     match Processes::new(SUPERVISOR).spawn(spec) {
@@ -103,9 +108,16 @@ macro_rules! scenarios {
 /// A word no other process of this machine has in its command line.
 pub fn token() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("after 1970");
     // All digits, so that `sleep 1000.TOKEN` can carry it.
-    format!("{}{:09}{:04}", std::process::id(), now.subsec_nanos(), COUNT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "{}{:09}{:04}",
+        std::process::id(),
+        now.subsec_nanos(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// Processes other than this one whose command line holds the token.
@@ -141,7 +153,9 @@ pub fn children() -> usize {
         .expect("/proc")
         .filter_map(|entry| std::fs::read_to_string(entry.ok()?.path().join("stat")).ok())
         .filter(|stat| {
-            stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)) == Some(me.as_str())
+            stat.rsplit_once(')')
+                .and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1))
+                == Some(me.as_str())
         })
         .count()
 }
@@ -182,10 +196,19 @@ pub fn run(spec: Spec) -> Ran {
     let wall = begun.elapsed();
     if outcome.cleanup.is_clean() {
         let counts = processes.counts();
-        assert_eq!((counts.started, counts.reaped, counts.unproven, counts.live), (1, 1, 0, 0), "{outcome:?}");
+        assert_eq!(
+            (counts.started, counts.reaped, counts.unproven, counts.live),
+            (1, 1, 0, 0),
+            "{outcome:?}"
+        );
     }
     assert_eq!(children(), 0, "a child of the host is left: {outcome:?}");
-    Ran { outcome, stdout, stderr, wall }
+    Ran {
+        outcome,
+        stdout,
+        stderr,
+        wall,
+    }
 }
 
 /// A directory for markers and leases of one test.
@@ -205,5 +228,8 @@ pub fn markers(dir: &Path) -> Vec<PathBuf> {
 
 /// How often a racy scenario is repeated: once by default, `ZEROSTACK_SOAK` times in a soak.
 pub fn rounds() -> u32 {
-    std::env::var("ZEROSTACK_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+    std::env::var("ZEROSTACK_SOAK")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1)
 }
