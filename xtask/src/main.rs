@@ -1,2 +1,83 @@
-//! Chores.
-fn main() {}
+//! Every chore of the workspace, in Rust: `cargo xtask --help`.
+
+mod bench;
+mod cargo;
+mod conformance;
+mod demo;
+// setup arrives with the V8 archive
+mod setup { pub fn run() -> anyhow::Result<()> { Ok(()) } }
+mod soak;
+mod test;
+mod vendor;
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Chores of the ZeroStack workspace.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Make sure that V8 is where cargo finds it; every other chore does this first.
+    Setup,
+    /// Run real cells on a copy of a published crate.
+    Demo,
+    /// Run every test; arguments go to the test runner.
+    Test {
+        /// For cargo-nextest, or for cargo test where that is not installed.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+    /// Check the rules of the workspace.
+    Conformance {
+        /// Also vendor each engine into a workspace of its own and pass its tests there.
+        #[arg(long)]
+        vendor: bool,
+    },
+    /// Copy an engine with the contracts into a workspace of its own.
+    Vendor {
+        /// fszero, graphzero or tokenzero.
+        engine: String,
+        /// An absent or empty directory.
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
+    /// Measure against a floor or peer of the same run.
+    Bench {
+        /// all, frame, cell, fs, run, graph or tokens.
+        #[arg(default_value = "all")]
+        name: String,
+        /// Write the rows here, too.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+    /// Run the slow sweeps.
+    Soak {
+        /// all, frame, fs, process, graph or tokens.
+        #[arg(default_value = "all")]
+        name: String,
+    },
+}
+
+fn main() -> Result<()> {
+    let chore = Cli::parse().chore;
+    if !matches!(chore, Chore::Vendor { .. }) {
+        setup::run()?;
+    }
+    match chore {
+        Chore::Setup => Ok(()),
+        Chore::Demo => demo::demo(),
+        Chore::Test { arguments } => test::test(&arguments),
+        Chore::Conformance { vendor } => conformance::conformance(vendor),
+        Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
+        Chore::Bench { name, json } => bench::bench(&name, json.as_deref()),
+        Chore::Soak { name } => soak::soak(&name),
+    }
+}

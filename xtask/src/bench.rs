@@ -1,0 +1,99 @@
+//! `cargo xtask bench`: medians and ratios against a floor or peer measured in the same run.
+//!
+//! Each bench is a program that prints one JSON row a line: `{bench, case, median, p95, unit, against, ratio}`.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+use serde::{Deserialize, Serialize};
+
+use crate::cargo::{cargo, output, run};
+
+/// Name of a bench, and the package that has it.
+const BENCHES: [(&str, &str); 6] = [
+    ("frame", "zerostack"),
+    ("cell", "zerostack"),
+    ("fs", "fszero"),
+    ("run", "zero-supervisor"),
+    ("graph", "graphzero"),
+    ("tokens", "tokenzero"),
+];
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Row {
+    bench: String,
+    case: String,
+    median: f64,
+    p95: f64,
+    unit: String,
+    #[serde(default)]
+    against: Option<String>,
+    #[serde(default)]
+    ratio: Option<f64>,
+}
+
+/// Runs one bench, or all of them, prints a table and writes the rows to `json`.
+pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
+    let chosen: Vec<_> = BENCHES.into_iter().filter(|(bench, _)| name == "all" || *bench == name).collect();
+    if chosen.is_empty() {
+        let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).collect();
+        bail!("`{name}` is not a bench; the benches are all, {}", names.join(", "));
+    }
+    run(&mut cargo(&["build", "--release", "--package", "zero-supervisor", "--bins"]))?;
+    let mut rows = Vec::new();
+    for (bench, package) in chosen {
+        let printed = output(&mut cargo(&["bench", "--quiet", "--package", package, "--bench", bench]))?;
+        rows.extend(printed.lines().filter_map(|line| serde_json::from_str::<Row>(line).ok()));
+    }
+    print!("{}", table(&rows));
+    if let Some(json) = json {
+        fs_err::write(json, serde_json::to_string_pretty(&rows)? + "\n")?;
+    }
+    if rows.is_empty() {
+        bail!("the bench printed no row");
+    }
+    Ok(())
+}
+
+fn table(rows: &[Row]) -> String {
+    let width = |text: fn(&Row) -> usize, least: usize| rows.iter().map(text).max().unwrap_or(0).max(least);
+    let (bench, case) = (width(|row| row.bench.len(), 5), width(|row| row.case.len(), 4));
+    let mut table =
+        format!("{:bench$}  {:case$}  {:>12}  {:>12}  {:6}  {:>6}  against\n", "bench", "case", "median", "p95", "unit", "ratio");
+    for row in rows {
+        let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+        table += &format!(
+            "{:bench$}  {:case$}  {:>12.3}  {:>12.3}  {:6}  {ratio:>6}  {}\n",
+            row.bench,
+            row.case,
+            row.median,
+            row.p95,
+            row.unit,
+            row.against.as_deref().unwrap_or_default()
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_line_up_and_a_missing_ratio_is_blank() {
+        let row = |case: &str, ratio| Row {
+            bench: "fs".into(),
+            case: case.into(),
+            median: 1.0,
+            p95: 2.5,
+            unit: "ms".into(),
+            against: Some("cp".into()),
+            ratio,
+        };
+        let table = table(&[row("short", Some(1.25)), row("a longer case", None)]);
+        let lines: Vec<_> = table.lines().collect();
+        let column = |line: &str, text: &str| line.find(text).unwrap();
+        assert_eq!(column(lines[1], "cp"), column(lines[2], "cp"));
+        assert!(lines[1].contains("1.25"));
+    }
+}
