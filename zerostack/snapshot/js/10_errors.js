@@ -74,6 +74,11 @@
   }
   P.tag(DOMException.prototype, "DOMException");
 
+  // Frozen, so that `super()` keeps its meaning whatever a cell does.
+  P.ObjectFreeze(ZeroError);
+  P.ObjectFreeze(ZeroError.prototype);
+  P.ObjectFreeze(DOMException);
+
   bag.trace = () => new ZeroError(secret);
   bag.fill = fill;
   bag.facts = facts;

@@ -59,6 +59,7 @@ pub(super) fn new_bytes<'s>(
     if !fits() {
         scope.low_memory_notification();
         if !fits() {
+            shared.buffers_refused.fetch_add(1, Ordering::AcqRel);
             return None;
         }
     }

@@ -64,7 +64,8 @@ async fn live(
 ) -> (Settled, Vec<Operation>) {
     let sealed = match seal(shared, &spec.input, to_watcher) {
         Ok(sealed) => sealed,
-        Err(error) => return (Err(error), Vec::new()),
+        // A stop may come at any step of it.
+        Err(error) => return (Err(shared.tripped().map_or(error, trip_error)), Vec::new()),
     };
     let Sealed { runtime, surface, host } = sealed;
     let mut driver = Driver {

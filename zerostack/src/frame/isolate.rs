@@ -36,6 +36,10 @@ pub(super) fn seal(
     let isolate = runtime.v8_isolate();
     limits::install(isolate, shared, to_watcher);
     let _ = shared.handle.set(isolate.thread_safe_handle());
+    // A stop that came before the handle was there has terminated nothing.
+    if let Some(why) = shared.tripped() {
+        return Err(super::failure::trip_error(why));
+    }
     let host_state = Host::new(shared.clone());
     isolate.set_slot(host_state.clone());
     isolate.set_prepare_stack_trace_callback(place::prepare_stack);
@@ -57,9 +61,7 @@ pub(super) fn seal(
         let text = serde_json::to_string(input).map_err(|error| internal(&error.to_string()))?;
         let text = string(scope, &text);
         let Some(input) = v8::json::parse(scope, text) else {
-            return Err(shared
-                .tripped()
-                .map_or_else(|| internal("the input is not JSON"), super::failure::trip_error));
+            return Err(internal("the input is not JSON"));
         };
         let numbers = native_numbers(scope);
         if call(scope, &surface.install, &[function.into(), numbers.into(), input]).is_none() {

@@ -52,8 +52,11 @@ pub(super) struct Shared {
     pub heap_peak: AtomicUsize,
     pub buffers: AtomicUsize,
     pub buffers_peak: AtomicUsize,
-    /// Buffer allocations refused since the last one that was granted.
+    /// Buffer allocations refused so far, and how many of them the heap's limit callback has seen.
     pub buffers_refused: AtomicUsize,
+    buffers_refused_seen: AtomicUsize,
+    /// Heap in use before the latest collection.
+    heap_last: AtomicUsize,
     heap_granted: AtomicBool,
     pub calls: [AtomicU64; Operation::ALL.len()],
     pub console: Mutex<Console>,
@@ -75,6 +78,8 @@ impl Shared {
             buffers: AtomicUsize::new(0),
             buffers_peak: AtomicUsize::new(0),
             buffers_refused: AtomicUsize::new(0),
+            buffers_refused_seen: AtomicUsize::new(0),
+            heap_last: AtomicUsize::new(0),
             heap_granted: AtomicBool::new(false),
             calls: Default::default(),
             console,
@@ -85,7 +90,7 @@ impl Shared {
     pub(super) fn trip(&self, why: Trip) {
         let _ = self
             .trip
-            .compare_exchange(Trip::None as u8, why as u8, Ordering::AcqRel, Ordering::Acquire);
+            .compare_exchange(Trip::None as u8, why as u8, Ordering::SeqCst, Ordering::SeqCst);
         if let Some(handle) = self.handle.get() {
             handle.terminate_execution();
         }
@@ -93,7 +98,7 @@ impl Shared {
     }
 
     pub(super) fn tripped(&self) -> Option<Trip> {
-        match self.trip.load(Ordering::Acquire) {
+        match self.trip.load(Ordering::SeqCst) {
             1 => Some(Trip::Cancelled),
             2 => Some(Trip::Deadline),
             3 => Some(Trip::Cpu),
@@ -155,9 +160,12 @@ impl Console {
     }
 }
 
-/// Extra heap that a frame gets once, at its limit, so that it can unwind: little, because whatever the cell does
-/// before it notices the termination is spent from it.
-const HEAP_GRANT: usize = 16 << 20;
+/// Extra heap that a frame gets once, at its limit, so that it can unwind. A native that is growing something (a table
+/// doubles) does not see the termination before it has what it asked for, so the grant is as much again, within bounds; a
+/// native that never looks spends it and is given up.
+fn heap_grant(limit: usize) -> usize {
+    limit.clamp(32 << 20, 256 << 20)
+}
 
 /// Makes the isolate's parameters: heap limits and the counting allocator.
 pub(super) fn create_params(shared: &Arc<Shared>) -> v8::CreateParams {
@@ -182,11 +190,17 @@ pub(super) fn install(isolate: &mut v8::Isolate, shared: &Arc<Shared>, to_watche
 unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial: usize) -> usize {
     // SAFETY: `data` is the `Shared` that `install` was given; the frame's thread keeps it alive beyond the isolate.
     let shared = unsafe { &*data.cast::<Shared>() };
+    // V8 also asks on the last try to make room for an array buffer; that allocation then fails in an ordinary way.
+    let refused = shared.buffers_refused.load(Ordering::Acquire);
+    let seen = shared.buffers_refused_seen.swap(refused, Ordering::AcqRel);
+    if refused > seen && shared.heap_last.load(Ordering::Acquire) < current / 2 {
+        return current;
+    }
     shared.trip(Trip::Heap);
     if shared.heap_granted.swap(true, Ordering::AcqRel) {
         current
     } else {
-        current + HEAP_GRANT
+        current + heap_grant(current)
     }
 }
 
@@ -236,7 +250,6 @@ fn charge(shared: &Shared, bytes: usize) -> bool {
     });
     match charged {
         Ok(before) => {
-            shared.buffers_refused.store(0, Ordering::Release);
             shared.buffers_peak.fetch_max(before + bytes, Ordering::AcqRel);
             true
         }

@@ -215,7 +215,7 @@ pub(super) fn host(
         Native::View => web::view(scope, args.get(1), &mut answer),
         Native::Latin1Text => web::latin1_text(scope, args.get(1), &mut answer),
         Native::Latin1Bytes => web::latin1_bytes(scope, &host, args.get(1), &mut answer),
-        Native::Clone => web::clone(scope, args.get(1), &mut answer),
+        Native::Clone => web::clone(scope, &host, args.get(1), &mut answer),
         Native::UrlParse => web::url_parse(scope, &args, &mut answer),
         Native::UrlSet => web::url_set(scope, &args, &mut answer),
         Native::FormParse => web::form_parse(scope, args.get(1), &mut answer),

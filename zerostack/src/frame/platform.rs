@@ -9,6 +9,10 @@ use std::sync::Once;
 
 use deno_core::{JsRuntime, v8};
 
+/// V8 would call the heap exhausted when several collections in a row freed little, as they do when the array-buffer budget
+/// is spent; the heap's own limit decides instead.
+const FLAGS: &str = "--no-detect-ineffective-gcs-near-heap-limit";
+
 struct DropTasks;
 
 impl v8::PlatformImpl for DropTasks {
@@ -24,6 +28,7 @@ impl v8::PlatformImpl for DropTasks {
 pub(super) fn initialise() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        v8::V8::set_flags_from_string(FLAGS);
         let platform = v8::new_custom_platform(1, false, true, DropTasks).make_shared();
         JsRuntime::init_platform(Some(platform));
     });

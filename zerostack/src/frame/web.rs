@@ -2,6 +2,8 @@
 //!
 //! Everything here takes values that the scripts of the snapshot pass and answers with new values.
 
+use std::sync::atomic::Ordering;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -213,7 +215,7 @@ impl v8::ValueSerializerImpl for CloneErrors {
 
 impl v8::ValueDeserializerImpl for CloneErrors {}
 
-pub(super) fn clone(scope: Scope<'_, '_, '_>, value: v8::Local<'_, v8::Value>, answer: Answer<'_, '_>) {
+pub(super) fn clone(scope: Scope<'_, '_, '_>, host: &Host, value: v8::Local<'_, v8::Value>, answer: Answer<'_, '_>) {
     let context = scope.get_current_context();
     let serializer = v8::ValueSerializer::new(scope, Box::new(CloneErrors));
     serializer.write_header();
@@ -221,12 +223,29 @@ pub(super) fn clone(scope: Scope<'_, '_, '_>, value: v8::Local<'_, v8::Value>, a
         return; // Thrown.
     }
     let bytes = serializer.release();
+    drop(serializer);
+    let refused = || host.shared.buffers_refused.load(Ordering::Acquire);
+    let before = refused();
+    v8::tc_scope!(let scope, scope);
     let deserializer = v8::ValueDeserializer::new(scope, Box::new(CloneErrors), &bytes);
-    if deserializer.read_header(context) != Some(true) {
-        return;
-    }
-    if let Some(copy) = deserializer.read_value(context) {
-        answer.set(copy);
+    let copy = if deserializer.read_header(context) == Some(true) {
+        deserializer.read_value(context)
+    } else {
+        None
+    };
+    match copy {
+        Some(copy) => answer.set(copy),
+        // V8 says no more than that it failed.
+        None if refused() > before && !scope.has_terminated() => {
+            scope.reset();
+            let message = string(scope, super::failure::BUFFERS_EXHAUSTED);
+            let error = v8::Exception::range_error(scope, message);
+            scope.throw_exception(error);
+            scope.rethrow();
+        }
+        None => {
+            scope.rethrow();
+        }
     }
 }
 

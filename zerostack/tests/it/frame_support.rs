@@ -25,7 +25,14 @@ where
 
 /// Answers every call with `{"name": …, "arguments": …}`, and remembers it.
 #[derive(Clone, Default)]
-pub struct Echo(pub Arc<Mutex<Vec<(String, String)>>>);
+pub struct Echo(pub Arc<Mutex<Vec<(String, String)>>>, Option<&'static str>);
+
+impl Echo {
+    /// Fails the calls of one name with `io`.
+    pub fn failing(name: &'static str) -> Self {
+        Self(Arc::default(), Some(name))
+    }
+}
 
 impl CallHandler for Echo {
     fn call(&self, request: CallRequest) -> Answer {
@@ -33,6 +40,9 @@ impl CallHandler for Echo {
             .lock()
             .unwrap()
             .push((request.name.to_owned(), request.arguments.clone()));
+        if let Some(name) = self.1.filter(|name| *name == request.name) {
+            return Box::pin(async move { Err(Error::new(ErrorKind::Io, format!("{name} is told to fail"))) });
+        }
         let json = format!("{{\"name\":\"{}\",\"arguments\":{}}}", request.name, request.arguments);
         Box::pin(async move { Ok(CallReply::json(json)) })
     }

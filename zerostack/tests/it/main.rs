@@ -1,4 +1,6 @@
 //! Integration tests of the hub crate: one binary, a module per subject.
 
 mod frame_basics;
+mod frame_faults;
+mod frame_seal;
 mod frame_support;
