@@ -7,6 +7,7 @@ use crate::{ByteRange, CancelToken, Digest, Error, Handle, JsonValue, LineRange,
 
 /// A number of tokens and how it was got.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenCount {
     /// How many.
@@ -19,6 +20,7 @@ pub struct TokenCount {
 
 /// What kind of text is projected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum TextKind {
     /// Find out from the text.
@@ -53,6 +55,7 @@ pub struct ProjectText<'a> {
 
 /// What is shown of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectedText {
     /// The text shown; every cut is marked where it is.
@@ -70,6 +73,7 @@ pub struct ProjectedText {
 
 /// What is shown of a JSON value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectedValue {
     /// The value shown: valid JSON of the same shape.
@@ -87,6 +91,7 @@ pub struct ProjectedValue {
 
 /// A part that is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Cut {
     /// Brings the part back, from the projection's handle.
@@ -97,6 +102,7 @@ pub struct Cut {
 
 /// Names a part of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Selector {
     /// Bytes.
@@ -105,12 +111,15 @@ pub enum Selector {
     Lines(LineRange),
     /// The JSON value at an RFC 6901 pointer.
     Pointer(String),
-    /// The lines that hold this literal text.
+    /// The lines that hold this literal text: the first ones in a row; `next` goes on.
     Match(String),
+    /// The same, from the line on that starts at this byte: how a match goes on.
+    MatchFrom(String, u64),
 }
 
 /// A part of an object, brought back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Expansion {
     /// The exact bytes of the part (as much as the budget allows).

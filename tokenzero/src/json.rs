@@ -1,0 +1,111 @@
+//! Projects JSON text: what is shown is valid JSON of the same shape, with marks inside.
+//!
+//! Every kept byte is the original's, and every cut is one run of its bytes, so what is shown and the cuts together are
+//! exactly the original. Objects stay objects, arrays stay arrays, strings stay strings:
+//! * the inside of a string: `"begin[cut bytes 120-932]end"`;
+//! * elements of an array: one string element, `"[cut 98 items, bytes 120-9320]"`;
+//! * members of an object: one member, `"[cut 12 members]": "bytes 120-9320"`.
+//!
+//! Sizes are handed out in bytes, from the outside in: a container gives each part its size up to a common level that
+//! just fills what the container was given. The whole is written and counted exactly, and the number of bytes to hand out
+//! is searched until the budget is full.
+
+mod allot;
+mod spans;
+
+use std::ops::Range;
+
+pub(crate) use spans::{Kind, Tree, pointer};
+
+/// What a cut inside JSON left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cut {
+    pub bytes: Range<usize>,
+    pub what: What,
+}
+
+/// The kind of part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Characters of a string.
+    Text,
+    /// Elements of an array.
+    Items(usize),
+    /// Members of an object. A key may already be taken, then the mark's key gets this many spaces.
+    Members(usize, usize),
+}
+
+impl Cut {
+    /// Returns what stands in its place.
+    pub(crate) fn text(&self) -> String {
+        let Range { start, end } = self.bytes;
+        match self.what {
+            What::Text => format!("[cut bytes {start}-{end}]"),
+            What::Items(count) => format!("\"[cut {}, bytes {start}-{end}]\"", plural(count, "item")),
+            What::Members(count, spaces) => {
+                format!("\"[cut {}]{}\":\"bytes {start}-{end}\"", plural(count, "member"), " ".repeat(spaces))
+            }
+        }
+    }
+}
+
+fn plural(count: usize, word: &str) -> String {
+    format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+}
+
+/// Writes a text with cuts (in order, apart from each other) replaced by their marks.
+pub(crate) fn write(text: &str, cuts: &[Cut]) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for cut in cuts {
+        out.push_str(&text[at..cut.bytes.start]);
+        out.push_str(&cut.text());
+        at = cut.bytes.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// Chooses the cuts that fill a budget best. `cost` gives the tokens of a written projection.
+///
+/// Returns none if even the smallest projection does not fit.
+pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -> Option<(Vec<Cut>, String, u64)> {
+    let attempt = |bytes: usize| {
+        let cuts = allot::cuts(tree, bytes);
+        let text = write(tree.text, &cuts);
+        let tokens = cost(&text);
+        (cuts, text, tokens)
+    };
+    let mut best: Option<(Vec<Cut>, String, u64)> = None;
+    let keep = |found: (Vec<Cut>, String, u64), best: &mut Option<(Vec<Cut>, String, u64)>| {
+        let fits = found.2 <= budget;
+        if fits && best.as_ref().is_none_or(|known| known.2 < found.2) {
+            *best = Some(found);
+        }
+        fits
+    };
+    // A token is at most 128 bytes; most are about four.
+    let (mut low, mut high) = (0, tree.text.len().min((budget as usize).saturating_mul(128)));
+    let mut guess = high.min((budget as usize).saturating_mul(4));
+    while low < high {
+        if keep(attempt(guess), &mut best) {
+            low = guess + 1;
+        } else {
+            high = guess;
+        }
+        if best.as_ref().is_some_and(|(_, _, tokens)| tokens * 100 >= budget * 99) {
+            break;
+        }
+        guess = if high > guess.saturating_mul(4) { guess * 2 + 1 } else { low + (high - low) / 2 };
+        guess = guess.clamp(low, high);
+    }
+    if best.is_none() {
+        keep(attempt(0), &mut best);
+    }
+    best
+}
+
+/// Tokens of the smallest projection.
+pub(crate) fn least(tree: &Tree<'_>, cost: impl Fn(&str) -> u64) -> u64 {
+    cost(&write(tree.text, &allot::cuts(tree, 0)))
+}

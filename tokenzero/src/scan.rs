@@ -1,0 +1,298 @@
+//! Reads a text once, in bounded memory, and keeps what a projection may show: head, tail, and failures with what
+//! surrounds them.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Read;
+
+use zero_contracts::{CancelToken, Error, ErrorKind};
+
+use crate::notable::{Weight, shape, weigh, words};
+use crate::retained::{Region, Retained};
+
+/// Bytes read at once.
+const CHUNK: usize = 256 * 1024;
+/// Lines after a failure that are kept with it.
+const AFTER: usize = 7;
+/// Of failures of one shape so many are kept.
+const OF_ONE_SHAPE: usize = 3;
+/// Places with failures that are kept from the start of a text; after them, only new shapes are.
+const PLACES: usize = 256;
+/// Longest piece of a line that is kept around a failure.
+const LONGEST: usize = 4096;
+
+/// What is kept.
+pub(crate) struct Limits {
+    /// Bytes of the head, and of the tail.
+    pub end: usize,
+    /// Whether failures are looked for.
+    pub failures: bool,
+}
+
+/// Reads everything.
+///
+/// # Errors
+/// `io`, `corrupt` from the reader; `cancelled` and `deadline` from the token.
+pub(crate) fn scan(
+    reader: &mut dyn Read,
+    limits: &Limits,
+    token: &CancelToken,
+) -> Result<Retained<'static>, Error> {
+    let mut state = Scan::new(limits);
+    // What is carried over is at the front of the buffer, so that a failure near a chunk's end is seen whole.
+    let mut buffer = Vec::new();
+    let mut carried = 0;
+    loop {
+        token.check()?;
+        buffer.resize(carried + CHUNK, 0);
+        let read = fill(reader, &mut buffer[carried..])?;
+        buffer.truncate(carried + read);
+        let at_end = read < CHUNK;
+        state.take(&buffer, carried, at_end);
+        if at_end {
+            return Ok(state.finish());
+        }
+        let keep = state.unfinished(&buffer);
+        buffer.drain(..buffer.len() - keep);
+        carried = keep;
+    }
+}
+
+/// Reads until the buffer is full or the end is reached.
+fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match reader.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(Error::new(ErrorKind::Corrupt, format!("reading an object: {error}")));
+            }
+            Err(error) => return Err(Error::from_io(&error, "reading an object")),
+        }
+    }
+    Ok(filled)
+}
+
+struct Scan<'l> {
+    limits: &'l Limits,
+    /// Bytes and line feeds before the buffer.
+    bytes: u64,
+    feeds: u64,
+    ends_with_feed: bool,
+    head: Vec<u8>,
+    places: Vec<Region<'static>>,
+    shapes: HashMap<u64, usize>,
+    /// Failures before this offset are done.
+    done: u64,
+    tail: Vec<u8>,
+}
+
+impl<'l> Scan<'l> {
+    fn new(limits: &'l Limits) -> Self {
+        Self {
+            limits,
+            bytes: 0,
+            feeds: 0,
+            ends_with_feed: true,
+            head: Vec::new(),
+            places: Vec::new(),
+            shapes: HashMap::new(),
+            done: 0,
+            tail: Vec::new(),
+        }
+    }
+
+    /// Takes a buffer whose first `carried` bytes were in the last one.
+    fn take(&mut self, buffer: &[u8], carried: usize, at_end: bool) {
+        let new = &buffer[carried..];
+        let start = self.bytes - carried as u64;
+        let feeds_before = self.feeds - count_feeds(&buffer[..carried]);
+        if self.head.len() < self.limits.end {
+            self.head.extend_from_slice(&new[..new.len().min(self.limits.end - self.head.len())]);
+        }
+        self.keep_tail(new);
+        if self.limits.failures {
+            self.find(buffer, start, feeds_before, at_end);
+        }
+        self.bytes += new.len() as u64;
+        self.feeds += count_feeds(new);
+        if let Some(last) = new.last() {
+            self.ends_with_feed = *last == b'\n';
+        }
+    }
+
+    fn keep_tail(&mut self, new: &[u8]) {
+        let most = self.limits.end;
+        if new.len() >= most {
+            self.tail.clear();
+            self.tail.extend_from_slice(&new[new.len() - most..]);
+            return;
+        }
+        // Twice the size before anything is moved, so that a byte is moved once at most.
+        if self.tail.len() + new.len() > 2 * most {
+            let drop = (self.tail.len() + new.len()).saturating_sub(most).min(self.tail.len());
+            self.tail.drain(..drop);
+        }
+        self.tail.extend_from_slice(new);
+    }
+
+    /// How many of the buffer's last bytes the next one must start with.
+    fn unfinished(&self, buffer: &[u8]) -> usize {
+        if !self.limits.failures {
+            return 0;
+        }
+        // From the line before the last that was not looked at.
+        (buffer.len() - settled(buffer)).min(LONGEST * (AFTER + 2))
+    }
+
+    /// Keeps the failures of a buffer, but for the last lines, whose surroundings may not be there yet.
+    fn find(&mut self, buffer: &[u8], start: u64, feeds_before: u64, at_end: bool) {
+        let end = if at_end { buffer.len() } else { lookable(buffer) };
+        let mut feeds = feeds_before;
+        let mut counted = 0;
+        let mut at = usize::try_from(self.done.saturating_sub(start)).unwrap_or(usize::MAX).min(end);
+        while at < end {
+            let Some(found) = words().find(aho_corasick::Input::new(buffer).range(at..end)) else { break };
+            let line_start = memchr::memrchr(b'\n', &buffer[..found.start()]).map_or(0, |feed| feed + 1);
+            let line_start = line_start.max(found.start().saturating_sub(LONGEST));
+            let line_end = line_after(buffer, found.start());
+            let line = &buffer[line_start..line_end];
+            at = line_end;
+            if weigh(line) != Weight::Failure {
+                continue;
+            }
+            let count = self.shapes.entry(shape(line)).or_default();
+            *count += 1;
+            if *count > OF_ONE_SHAPE || (self.places.len() >= PLACES && *count > 1) || self.places.len() >= 2 * PLACES {
+                continue;
+            }
+            let before = memchr::memrchr(b'\n', &buffer[..line_start.saturating_sub(1)]).map_or(0, |feed| feed + 1);
+            let from = if line_start - before <= LONGEST && before < line_start { before } else { line_start };
+            let mut to = line_end;
+            for _ in 0..AFTER {
+                let next = line_after(buffer, to);
+                if next - to > LONGEST || buffer[to..next].trim_ascii().is_empty() {
+                    break;
+                }
+                to = next;
+            }
+            feeds += count_feeds(&buffer[counted..from]);
+            counted = from;
+            let starts_line = from == 0 && start == 0 || from > 0 && buffer[from - 1] == b'\n';
+            self.places.push(Region {
+                start: start + from as u64,
+                first_line: feeds + 1,
+                starts_line,
+                bytes: Cow::Owned(buffer[from..to].to_vec()),
+            });
+            // What was kept is looked at again only for the shapes in it.
+            at = line_end;
+        }
+        self.done = start + at.max(end) as u64;
+    }
+
+    fn finish(mut self) -> Retained<'static> {
+        let lines = self.feeds + u64::from(!self.ends_with_feed);
+        let tail_start = self.bytes - self.tail.len() as u64;
+        if (self.head.len() as u64) < self.bytes
+            && let Some(feed) = memchr::memrchr(b'\n', &self.head)
+        {
+            self.head.truncate(feed + 1);
+        }
+        let mut regions = vec![Region {
+            start: 0,
+            first_line: 1,
+            starts_line: true,
+            bytes: Cow::Owned(std::mem::take(&mut self.head)),
+        }];
+        regions.append(&mut self.places);
+        let tail_line = self.feeds - count_feeds(&self.tail) + 1;
+        regions.push(Region {
+            start: tail_start,
+            first_line: tail_line,
+            // Set below, once the first whole line is found.
+            starts_line: false,
+            bytes: Cow::Owned(self.tail),
+        });
+        if let Some(tail) = regions.last_mut() {
+            start_at_line(tail);
+        }
+        Retained {
+            bytes: self.bytes,
+            lines,
+            regions: without_overlap(regions),
+        }
+    }
+}
+
+/// Cuts a region down to its first line start, if it has one.
+fn start_at_line(region: &mut Region<'static>) {
+    if region.start == 0 {
+        region.starts_line = true;
+        return;
+    }
+    let skip = memchr::memchr(b'\n', &region.bytes).map(|feed| feed + 1).filter(|feed| *feed < region.bytes.len());
+    if let Some(skip) = skip {
+        region.bytes.to_mut().drain(..skip);
+        region.start += skip as u64;
+        region.first_line += 1;
+        region.starts_line = true;
+    } else {
+        // One long line: at least no character is parted.
+        let skip = region.bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        region.bytes.to_mut().drain(..skip);
+        region.start += skip as u64;
+    }
+}
+
+/// Shortens or joins regions so that none overlaps the one before it.
+fn without_overlap(mut regions: Vec<Region<'static>>) -> Vec<Region<'static>> {
+    regions.sort_by_key(|region| region.start);
+    let mut apart: Vec<Region<'static>> = Vec::new();
+    for mut region in regions {
+        if let Some(last) = apart.last_mut() {
+            let end = last.start + last.bytes.len() as u64;
+            if region.start <= end {
+                let overlap = (end - region.start) as usize;
+                if overlap < region.bytes.len() {
+                    last.bytes.to_mut().extend_from_slice(&region.bytes[overlap..]);
+                }
+                continue;
+            }
+        }
+        if !region.bytes.is_empty() {
+            region.bytes.to_mut().shrink_to_fit();
+            apart.push(region);
+        }
+    }
+    apart
+}
+
+fn count_feeds(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// Returns the start of the line after the one that `at` lies on, or the end.
+fn line_after(buffer: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &buffer[at..]).map_or(buffer.len(), |feed| at + feed + 1)
+}
+
+/// Returns where the last lines start that cannot be looked at before more is read.
+fn lookable(buffer: &[u8]) -> usize {
+    let mut at = buffer.len();
+    for _ in 0..=AFTER + 1 {
+        match memchr::memrchr(b'\n', &buffer[..at.saturating_sub(1)]) {
+            Some(feed) if buffer.len() - feed <= LONGEST * (AFTER + 1) => at = feed + 1,
+            _ => break,
+        }
+    }
+    at
+}
+
+/// Returns where the line before those starts.
+fn settled(buffer: &[u8]) -> usize {
+    let at = lookable(buffer);
+    memchr::memrchr(b'\n', &buffer[..at.saturating_sub(1)]).map_or(0, |feed| feed + 1)
+}

@@ -1,0 +1,240 @@
+//! Chooses units of a text under a budget: first what matters most, then head and tail until the budget is full.
+//!
+//! Costs of units are counted one by one and added up, which is nearly but not quite what the whole costs; what was
+//! chosen is therefore written out and counted exactly, and the aim corrected until it fits.
+
+use std::cell::Cell;
+
+use crate::excerpt::{Choice, Excerpt, write};
+use crate::measure::Measure;
+use crate::retained::{Units, boundary};
+
+/// Share of the budget that marks may take, in hundredths, when something is chosen in the middle of a gap.
+const MARKS_SHARE: u64 = 11;
+
+/// What matters in a text, by kind.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Wishes {
+    /// Ranges of units, the most important first.
+    pub ranges: Vec<std::ops::Range<usize>>,
+    /// Share of the budget that they may take, in hundredths.
+    pub share: u64,
+    /// Share of the tail in what head and tail get, in hundredths.
+    pub tail: u64,
+}
+
+/// Chooses under a budget.
+pub(crate) struct Selector<'a> {
+    units: &'a Units<'a>,
+    folded: &'a [bool],
+    measure: &'a Measure,
+    costs: Vec<Cell<u32>>,
+    /// Upper bound of one mark's tokens.
+    mark: u64,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'a> Selector<'a> {
+    pub(crate) fn new(units: &'a Units<'a>, folded: &'a [bool], measure: &'a Measure) -> Self {
+        let widest = format!("[cut lines {0}-{0}: repeats]\n", units.retained.lines);
+        Self {
+            units,
+            folded,
+            measure,
+            costs: vec![Cell::new(UNKNOWN); units.units.len()],
+            mark: measure.count(&widest),
+        }
+    }
+
+    /// Returns the best excerpt of at most `budget` tokens, and what it costs; none if not even the marks fit.
+    pub(crate) fn choose(&self, wishes: &Wishes, budget: u64) -> Option<(Excerpt, u64)> {
+        let mut aim = budget;
+        let mut best = None;
+        for _ in 0..6 {
+            let mut choice = self.pick(wishes, aim, budget);
+            let (excerpt, cost) = self.write(&choice);
+            if cost <= budget {
+                best = Some(self.fill(&mut choice, excerpt, cost, budget));
+                break;
+            }
+            let over = cost - budget;
+            aim = aim.saturating_sub(over + over / 8 + 1);
+        }
+        best.or_else(|| {
+            let mut choice = self.nothing();
+            let (excerpt, cost) = self.write(&choice);
+            (cost <= budget).then(|| self.fill(&mut choice, excerpt, cost, budget))
+        })
+    }
+
+    /// Tokens of the smallest excerpt.
+    pub(crate) fn least(&self) -> u64 {
+        self.write(&self.nothing()).1
+    }
+
+    fn nothing(&self) -> Choice {
+        Choice {
+            kept: vec![false; self.units.units.len()],
+            part: None,
+        }
+    }
+
+    fn write(&self, choice: &Choice) -> (Excerpt, u64) {
+        let excerpt = write(self.units, choice, self.folded);
+        let cost = self.measure.count(&excerpt.text);
+        (excerpt, cost)
+    }
+
+    fn cost(&self, unit: usize) -> u64 {
+        let known = self.costs[unit].get();
+        if known != UNKNOWN {
+            return u64::from(known);
+        }
+        let cost = self.measure.count(&String::from_utf8_lossy(self.units.bytes(unit)));
+        self.costs[unit].set(u32::try_from(cost).unwrap_or(UNKNOWN - 1));
+        cost
+    }
+
+    fn pick(&self, wishes: &Wishes, aim: u64, budget: u64) -> Choice {
+        let header = crate::mark::totals(self.units.retained.lines, self.units.retained.bytes);
+        let mut pick = Pick {
+            of: self,
+            kept: vec![false; self.units.units.len()],
+            used: self.measure.count(&header) + self.mark,
+            gaps: 1,
+            aim: 0,
+            most_gaps: (budget * MARKS_SHARE / 100 / self.mark.max(1)).max(2),
+        };
+        pick.aim = aim * wishes.share / 100;
+        for range in &wishes.ranges {
+            for unit in range.clone() {
+                if !pick.add(unit) {
+                    break;
+                }
+            }
+        }
+        pick.aim = aim;
+        pick.head_and_tail(wishes.tail, true);
+        if pick.used * 20 < aim * 19 {
+            pick.head_and_tail(wishes.tail, false);
+        }
+        Choice {
+            kept: pick.kept,
+            part: None,
+        }
+    }
+
+    /// Shows more of the first gaps, to the byte, while the budget allows.
+    fn fill(&self, choice: &mut Choice, excerpt: Excerpt, cost: u64, budget: u64) -> (Excerpt, u64) {
+        let mut best = (excerpt, cost);
+        let mut from = 0;
+        while best.1 * 50 < budget * 49 {
+            let Some(unit) = (from..self.units.units.len()).find(|&unit| {
+                let follows = unit == 0 || choice.kept[unit - 1];
+                follows && !choice.kept[unit] && !self.folded[unit] && self.units.units[unit].region.is_some()
+            }) else {
+                break;
+            };
+            let Some((trial, excerpt, cost)) = self.longest_part(choice, unit, budget) else {
+                from = unit + 1;
+                continue;
+            };
+            if cost <= best.1 {
+                from = unit + 1;
+                continue;
+            }
+            best = (excerpt, cost);
+            if trial.part.is_some() {
+                break;
+            }
+            *choice = trial;
+        }
+        best
+    }
+
+    /// Shows as much of a unit as the budget allows.
+    fn longest_part(&self, choice: &Choice, unit: usize, budget: u64) -> Option<(Choice, Excerpt, u64)> {
+        let bytes = self.units.bytes(unit);
+        let (mut low, mut high) = (0, bytes.len());
+        let mut best: Option<(Choice, Excerpt, u64)> = None;
+        while low < high {
+            let middle = (low + high).div_ceil(2);
+            let at = if middle == bytes.len() { middle } else { boundary(bytes, 0, middle) };
+            let mut trial = choice.clone();
+            if at == bytes.len() {
+                trial.kept[unit] = true;
+            } else {
+                trial.part = Some((unit, at as u64));
+            }
+            let (excerpt, cost) = self.write(&trial);
+            if cost <= budget {
+                if best.as_ref().is_none_or(|(_, _, most)| cost > *most) {
+                    best = Some((trial, excerpt, cost));
+                }
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
+        }
+        best
+    }
+}
+
+/// A choice in the making.
+struct Pick<'a> {
+    of: &'a Selector<'a>,
+    kept: Vec<bool>,
+    used: u64,
+    gaps: u64,
+    aim: u64,
+    most_gaps: u64,
+}
+
+impl Pick<'_> {
+    /// Keeps a unit if it fits with the marks that it needs.
+    fn add(&mut self, unit: usize) -> bool {
+        if self.kept[unit] {
+            return true;
+        }
+        if self.of.units.units[unit].region.is_none() {
+            return false;
+        }
+        let before = unit == 0 || self.kept[unit - 1];
+        let after = unit + 1 == self.kept.len() || self.kept[unit + 1];
+        let gaps = match (before, after) {
+            (false, false) => self.gaps + 1,
+            (true, true) => self.gaps.saturating_sub(1),
+            _ => self.gaps,
+        };
+        if gaps > self.gaps && gaps > self.most_gaps {
+            return false;
+        }
+        let used = self.used + self.of.cost(unit) + gaps * self.of.mark - self.gaps * self.of.mark;
+        if used > self.aim {
+            return false;
+        }
+        (self.kept[unit], self.used, self.gaps) = (true, used, gaps);
+        true
+    }
+
+    /// Adds units from both ends until neither side can go on; passes over repeats if `fold`.
+    fn head_and_tail(&mut self, tail_share: u64, fold: bool) {
+        let (mut head, mut tail) = (0, self.kept.len());
+        let (mut head_open, mut tail_open) = (tail_share < 100, tail_share > 0);
+        let (mut head_used, mut tail_used) = (0, 0);
+        while (head_open || tail_open) && head < tail {
+            let from_tail = tail_open && (!head_open || tail_used * (100 - tail_share) < head_used * tail_share);
+            let unit = if from_tail { tail - 1 } else { head };
+            let before = self.used;
+            let skip = fold && self.of.folded[unit] && self.gaps < self.most_gaps;
+            let added = skip || self.add(unit);
+            let spent = self.used.saturating_sub(before);
+            if from_tail {
+                (tail, tail_used, tail_open) = (tail - usize::from(added), tail_used + spent, added);
+            } else {
+                (head, head_used, head_open) = (head + usize::from(added), head_used + spent, added);
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The promises of projected JSON: valid, of the same shape, exact when it comes back.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokenzero::{MemoryStore, TokenZero};
+use zero_contracts::tokens::{ProjectText, TextKind};
+use zero_contracts::{CancelToken, ErrorKind, TokenEngine};
+
+use crate::rebuild;
+
+/// Tells whether what is shown has the shape of the whole: kinds agree, and every member shown is one of the whole's.
+fn same_shape(shown: &Value, whole: &Value) -> bool {
+    let is_mark = |text: &str| text.starts_with("[cut ");
+    match (shown, whole) {
+        (Value::String(shown), Value::String(whole)) => shown == whole || shown.contains("[cut bytes "),
+        (Value::Array(shown), Value::Array(whole)) => {
+            shown.len() <= whole.len()
+                && match shown.iter().position(|item| item.as_str().is_some_and(is_mark)) {
+                    None => shown.len() == whole.len() && shown.iter().zip(whole).all(|(a, b)| same_shape(a, b)),
+                    Some(at) => {
+                        let tail = shown.len() - at - 1;
+                        shown[..at].iter().zip(whole).all(|(a, b)| same_shape(a, b))
+                            && shown[at + 1..].iter().zip(&whole[whole.len() - tail..]).all(|(a, b)| same_shape(a, b))
+                    }
+                }
+        }
+        (Value::Object(shown), Value::Object(whole)) => shown.iter().all(|(key, value)| match whole.get(key) {
+            Some(inside) => same_shape(value, inside),
+            None => is_mark(key) && value.as_str().is_some_and(|text| text.starts_with("bytes ")),
+        }),
+        (shown, whole) => shown == whole,
+    }
+}
+
+fn check(value: &Value, budget: u64) {
+    let (engine, store, token) = (TokenZero::default(), MemoryStore::new(), CancelToken::new());
+    let text = value.to_string();
+    let raw = engine.count(&text).tokens;
+    let shown = match engine.project_value(value, budget, &store, &token) {
+        Ok(shown) => shown,
+        Err(error) => {
+            assert_eq!(error.kind, ErrorKind::InvalidInput);
+            assert!(raw > budget && budget < 60, "{error}");
+            return;
+        }
+    };
+    assert_eq!(shown.raw.tokens, raw);
+    assert_eq!(shown.shown.tokens, engine.count(&shown.value.0.to_string()).tokens);
+    assert!(shown.shown.tokens <= budget && shown.shown.tokens <= raw);
+    assert!(same_shape(&shown.value.0, value), "{}\n{value}", shown.value.0);
+    assert_eq!(engine.project_value(value, budget, &store, &token).unwrap(), shown, "the same again");
+    if raw <= budget {
+        assert_eq!(shown.value.0, *value);
+        return;
+    }
+    assert!(!shown.cuts.is_empty());
+    if budget >= 100 {
+        assert!(shown.shown.tokens * 100 >= budget * 85, "{} of {budget}: {}", shown.shown.tokens, shown.value.0);
+    }
+    // The same as text, which comes back to the byte.
+    let how = ProjectText { kind: TextKind::Json, budget, ..ProjectText::default() };
+    let shown = engine.project_text(&text, &how, &store, &token).unwrap();
+    serde_json::from_str::<Value>(&shown.text).unwrap();
+    let back = rebuild::json(&engine, &store, &shown.text, shown.handle.as_ref().unwrap(), &shown.cuts);
+    assert_eq!(String::from_utf8(back).unwrap(), text);
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (-1e9..1e9).prop_map(Value::from),
+        "[a-z ]{0,20}".prop_map(Value::from),
+        "\\PC{0,60}".prop_map(Value::from),
+        "[a-z \\n\"\\\\é😀]{100,3000}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(5, 200, 20, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..20).prop_map(Value::from),
+            (inner.clone(), 1..60_usize).prop_map(|(item, times)| Value::from(vec![item; times])),
+            prop::collection::btree_map("[a-z]{1,8}|\\PC{1,4}", inner, 0..20)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(250))]
+
+    #[test]
+    fn every_promise_over_random_values_and_budgets(value in value(), budget in prop_oneof![1..100_u64, 100..2000_u64]) {
+        check(&value, budget);
+    }
+}
+
+#[test]
+fn arrays_stay_arrays_and_tell_how_many_items_are_missing() {
+    let value = json!({"items": (0..5000).map(|n| json!({"id": n, "name": format!("item {n}")})).collect::<Vec<_>>(), "ok": true});
+    check(&value, 300);
+    let shown = TokenZero::default().project_value(&value, 300, &MemoryStore::new(), &CancelToken::new()).unwrap().value.0;
+    let items = shown["items"].as_array().unwrap();
+    assert_eq!(items[0]["name"], "item 0");
+    assert_eq!(items.last().unwrap()["name"], "item 4999");
+    assert_eq!(shown["ok"], true);
+    assert!(items.iter().any(|item| item.as_str().is_some_and(|text| text.contains(" items, bytes "))));
+}
+
+#[test]
+fn keys_that_look_like_marks_are_not_overwritten() {
+    let mut members = serde_json::Map::new();
+    for n in 0..300 {
+        members.insert(format!("[cut {n} members]"), json!("x".repeat(40)));
+        members.insert(format!("[cut {n} members] "), json!(n));
+    }
+    check(&Value::Object(members), 200);
+}
+
+#[test]
+fn deep_values_stay_readable() {
+    let mut value = json!("end ".repeat(100));
+    for n in 0..120 {
+        value = if n % 2 == 0 { json!([value, n]) } else { json!({"in": value, "pad": "p".repeat(20)}) };
+    }
+    let shown = TokenZero::default().project_value(&value, 300, &MemoryStore::new(), &CancelToken::new()).unwrap();
+    assert!(shown.shown.tokens <= 300);
+}
