@@ -141,9 +141,27 @@ fn a_command_that_stops_its_supervisor(setting: Setting) {
     }
 }
 
+/// A helper process; killed and reaped with the test that started it.
+struct Helper(Child);
+
+impl Helper {
+    fn kill(&mut self) {
+        self.0.kill().expect("killed");
+        self.0.wait().expect("reaped");
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // Already dead when the test went well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Starts this test program again as a host that holds the lease and drives a stubborn tree; waits until it runs.
-fn host(setting: Setting, store: &Path, token: &str) -> (Child, [i32; 2]) {
-    let mut child = Command::new(std::env::current_exe().expect("own program"))
+fn host(setting: Setting, store: &Path, token: &str) -> (Helper, [i32; 2]) {
+    let child = Command::new(std::env::current_exe().expect("own program"))
         .args(["hosts::helper_host", "--exact", "--ignored", "--nocapture"])
         .env("ZS_STORE", store)
         .env("ZS_TOKEN", token)
@@ -152,7 +170,8 @@ fn host(setting: Setting, store: &Path, token: &str) -> (Child, [i32; 2]) {
         .stderr(Stdio::null())
         .spawn()
         .expect("host");
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    let mut child = Helper(child);
+    let mut lines = BufReader::new(child.0.stdout.take().expect("piped")).lines();
     loop {
         let line = lines.next().expect("the host says that it is ready").expect("text");
         if let Some((_, pids)) = line.split_once("ready ") {
@@ -202,8 +221,7 @@ fn a_killed_host(setting: Setting) {
     for _ in 0..rounds() {
         let (token, store) = (token(), store());
         let (mut host, _) = host(setting, store.path(), &token);
-        kill(host.id().cast_signed());
-        host.wait().expect("reaped");
+        host.kill();
         // The grandchild ignores TERM, so for the length of the grace the tree lives, and the lease with it.
         let mut held = 0;
         let until = Instant::now() + Duration::from_secs(20);
@@ -232,11 +250,10 @@ fn a_killed_host_with_its_supervisor(setting: Setting) {
         for _ in 0..rounds() {
             let (token, store) = (token(), store());
             let (mut host, owners) = host(setting, store.path(), &token);
-            kill(host.id().cast_signed());
+            host.0.kill().expect("killed");
             for victim in victims {
                 kill(owners[*victim]);
             }
-            host.wait().expect("reaped");
             // One owner left ends the tree by itself; without one the next to want the workspace does.
             let patient = Request {
                 deadline: Some(Instant::now() + Duration::from_secs(20)),
