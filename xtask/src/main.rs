@@ -4,8 +4,7 @@ mod bench;
 mod cargo;
 mod conformance;
 mod demo;
-// setup arrives with the V8 archive
-mod setup { pub fn run() -> anyhow::Result<()> { Ok(()) } }
+mod setup;
 mod soak;
 mod test;
 mod vendor;
