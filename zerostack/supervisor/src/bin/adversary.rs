@@ -18,6 +18,18 @@ mod raw {
         }
     }
 
+    /// A counter that all later forks share, or none if there is no memory for it.
+    pub(crate) fn shared_counter() -> Option<&'static std::sync::atomic::AtomicU32> {
+        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a fresh mapping of one page; nothing else refers to it.
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return None;
+        }
+        // SAFETY: the page is zeroed, aligned, shared by all forks, and never unmapped.
+        Some(unsafe { &*page.cast::<std::sync::atomic::AtomicU32>() })
+    }
+
     pub(crate) fn new_session() {
         // SAFETY: takes nothing; failure (already a leader) is of no interest.
         unsafe { libc::setsid() };
@@ -47,6 +59,16 @@ mod raw {
         // SAFETY: takes an integer.
         unsafe { libc::usleep(1000) };
     }
+}
+
+/// Forks of one bomb in all: several times the limit of its test, and little enough for the machine to bear if that fails.
+const BOMB: u32 = 600;
+
+/// Forks as long as the bomb has forks left.
+fn bomb_fork(left: Option<&std::sync::atomic::AtomicU32>) -> Option<bool> {
+    use std::sync::atomic::Ordering;
+    let taken = left?.fetch_add(1, Ordering::Relaxed);
+    if taken < BOMB { raw::fork() } else { None }
 }
 
 fn forever() -> ! {
@@ -154,8 +176,9 @@ fn main() {
         // Everybody forks; after six seconds, should nobody have ended it, it ends itself and spares the machine.
         "bomb" => {
             let begun = std::time::Instant::now();
+            let forks = raw::shared_counter();
             while begun.elapsed() < Duration::from_secs(6) {
-                if raw::fork().is_none() {
+                if bomb_fork(forks).is_none() {
                     raw::nap();
                 }
             }
@@ -163,8 +186,9 @@ fn main() {
         // The same, but every process leaves the process group first.
         "scattered-bomb" => {
             let begun = std::time::Instant::now();
+            let forks = raw::shared_counter();
             while begun.elapsed() < Duration::from_secs(6) {
-                match raw::fork() {
+                match bomb_fork(forks) {
                     Some(true) => raw::new_session(),
                     Some(false) => {}
                     None => raw::nap(),
