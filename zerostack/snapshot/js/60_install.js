@@ -79,12 +79,6 @@
     delete P.ArrayBufferPrototype.resize;
     // Not in every V8 archive; cells must behave alike.
     delete global.Date.prototype.toTemporalInstant;
-    delete P.Uint8Array.fromBase64;
-    delete P.Uint8Array.fromHex;
-    delete P.Uint8Array.prototype.toBase64;
-    delete P.Uint8Array.prototype.toHex;
-    delete P.Uint8Array.prototype.setFromBase64;
-    delete P.Uint8Array.prototype.setFromHex;
     P.ObjectDefineProperty(ArrayBuffer, Symbol.species, P.ObjectGetOwnPropertyDescriptor(NativeArrayBuffer, Symbol.species));
     P.ObjectDefineProperty(P.ArrayBufferPrototype, "constructor", {
       __proto__: null,

@@ -3,4 +3,6 @@
 mod frame_basics;
 mod frame_faults;
 mod frame_seal;
+mod frame_soak;
 mod frame_support;
+mod frame_web;
