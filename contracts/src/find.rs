@@ -10,6 +10,7 @@ use crate::{Digest, TextRange};
 
 /// `z.find(query, options?)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FindRequest {
     /// What to look for; its meaning depends on the mode.
@@ -21,6 +22,7 @@ pub struct FindRequest {
 
 /// Options of `z.find`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FindOptions {
     /// What kind of answer.
@@ -56,6 +58,7 @@ pub struct FindOptions {
 
 /// One string, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(remote = "Self", untagged, expecting = "a string, or an array of strings")]
 pub enum OneOrMany {
     /// One.
@@ -78,6 +81,7 @@ impl OneOrMany {
 
 /// What kind of answer `z.find` gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub enum FindMode {
     /// Literal text.
@@ -115,6 +119,7 @@ pub enum FindMode {
 
 /// How letters compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum CaseMode {
     /// Exactly.
@@ -128,6 +133,7 @@ pub enum CaseMode {
 
 /// What `z.find` answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct FindResult {
     /// The items of this page, ordered by path and place (ranked modes: by score).
@@ -150,6 +156,7 @@ pub struct FindResult {
 
 /// One thing found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct FindItem {
     /// The file: a workspace path, or `mount:NAME/path`.
@@ -175,6 +182,9 @@ pub struct FindItem {
     /// For a use: where what it refers to is defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<DefinitionSite>,
+    /// Further places where what it refers to may be defined: copies under other configurations, overloads, candidates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<DefinitionSite>,
     /// For impact and call paths: the chain of evidence, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub via: Vec<String>,
@@ -194,6 +204,7 @@ pub struct FindItem {
 
 /// Lines around a text match, without line ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextLines {
     /// Lines before.
@@ -204,6 +215,7 @@ pub struct ContextLines {
 
 /// Where something is defined.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct DefinitionSite {
     /// The file.
@@ -216,6 +228,7 @@ pub struct DefinitionSite {
 
 /// How sure a structural answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// Resolved through scopes, imports and types without a gap.
@@ -228,6 +241,7 @@ pub enum Confidence {
 
 /// What an answer looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Coverage {
     /// Files in scope.
@@ -246,6 +260,7 @@ pub struct Coverage {
 
 /// A file that was left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Skipped {
     /// The file.
@@ -256,6 +271,7 @@ pub struct Skipped {
 
 /// Whether an unfinished cell's changes may be among what was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {
     /// The present content, with this cell's staged effects.
@@ -267,6 +283,7 @@ pub enum Freshness {
 
 /// Whether zero items mean that there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Absence {
     /// Every file in scope was read (and parsed where needed) at its present content, and none matched.

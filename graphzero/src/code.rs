@@ -1,0 +1,15 @@
+//! The part of a file's facts that only its language's resolver reads.
+
+use serde::{Deserialize, Serialize};
+
+/// What a language's resolver needs beyond definitions and uses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Code {
+    /// Nothing.
+    None,
+    /// A manifest such as `Cargo.toml`, as it is.
+    Manifest(Box<str>),
+    /// Scopes, expressions and types of Rust.
+    #[cfg(feature = "rust")]
+    Rust(Box<crate::rust::code::RustCode>),
+}

@@ -1,0 +1,539 @@
+//! Statements and expressions.
+
+use tree_sitter::Node;
+
+use super::types::PathEnd;
+use super::{Lower, UNKNOWN};
+use crate::facts::{NONE, UseKind};
+use crate::rust::code::{Base, Expr, ExprId, Link, Ns, Prim, ScopeKind, TypeId, TypeRef};
+use crate::rust::nodes::{F, K, field, kind};
+
+/// Methods that put their arguments into a collection: they help to tell what it holds.
+const FILLING: &[&str] = &[
+    "push",
+    "push_back",
+    "push_front",
+    "insert",
+    "extend",
+    "entry",
+    "add",
+    "send",
+    "set",
+    "append",
+];
+
+impl Lower<'_, '_, '_> {
+    /// Walks a statement; returns its value if it is an expression without a semicolon.
+    pub fn statement(&mut self, node: Node<'_>) -> Option<ExprId> {
+        match kind(node) {
+            K::LetDeclaration => {
+                self.let_declaration(node);
+                None
+            }
+            K::ExpressionStatement => {
+                let inner = *self.children(node).first()?;
+                let value = self.expr(inner);
+                // `if … {}` and the like at the end of a block are its value, unless a semicolon follows.
+                (!self.source[..node.end_byte()].ends_with(';')).then_some(value)
+            }
+            K::EmptyStatement => None,
+            _ => Some(self.expr(node)),
+        }
+    }
+
+    fn let_declaration(&mut self, node: Node<'_>) {
+        let ty = field(node, F::Type).map(|ty| self.ty(ty));
+        let value = field(node, F::Value).map(|value| self.expr(value));
+        if let Some(otherwise) = field(node, F::Alternative) {
+            self.block(otherwise);
+        }
+        let value = match (ty, value) {
+            (Some(ty), Some(value)) if self.is_vague(ty) => self.local_value(value),
+            (Some(ty), _) => self.push_expr(Expr::Typed(ty)),
+            (None, Some(value)) => self.local_value(value),
+            (None, None) => self.local_value(UNKNOWN),
+        };
+        if let Some(pattern) = field(node, F::Pattern) {
+            self.pattern(pattern, value);
+        }
+    }
+
+    /// Wraps the first value of a local whose uses may tell more of its type.
+    fn local_value(&mut self, init: ExprId) -> ExprId {
+        match self.code.exprs[init as usize] {
+            Expr::Unknown | Expr::Call { .. } | Expr::Path(_) | Expr::Vec(_) | Expr::Array(_) | Expr::Method { .. } => {
+                self.push_expr(Expr::Local {
+                    init,
+                    hints: Vec::new(),
+                })
+            }
+            _ => init,
+        }
+    }
+
+    /// Tells whether a written type leaves something open (`Vec<_>`).
+    fn is_vague(&self, ty: TypeId) -> bool {
+        match &self.code.types[ty as usize] {
+            TypeRef::Unknown => true,
+            TypeRef::Path(id) => self
+                .code
+                .args
+                .iter()
+                .rev()
+                .take(8)
+                .any(|(at, args)| at == id && args.iter().any(|&a| self.is_vague(a))),
+            TypeRef::Ref(inner) => self.is_vague(*inner),
+            _ => false,
+        }
+    }
+
+    /// Walks a block in a scope of its own, if it declares items.
+    pub fn block(&mut self, node: Node<'_>) -> ExprId {
+        self.deeper(node, UNKNOWN, |s| {
+            let declares = s.children(node).iter().any(|child| {
+                matches!(
+                    kind(*child),
+                    K::UseDeclaration
+                        | K::FunctionItem
+                        | K::StructItem
+                        | K::EnumItem
+                        | K::UnionItem
+                        | K::ImplItem
+                        | K::TraitItem
+                        | K::ConstItem
+                        | K::StaticItem
+                        | K::TypeItem
+                        | K::ModItem
+                        | K::MacroDefinition
+                        | K::ExternCrate
+                )
+            });
+            let scope = if declares {
+                s.push_scope(ScopeKind::Block)
+            } else {
+                s.scope
+            };
+            s.within(scope, |s| s.bound(|s| s.list(node))).unwrap_or(UNKNOWN)
+        })
+    }
+
+    /// Walks an expression.
+    pub fn expr(&mut self, node: Node<'_>) -> ExprId {
+        self.deeper(node, UNKNOWN, |s| s.expr_inner(node))
+    }
+
+    fn optional(&mut self, node: Option<Node<'_>>) -> ExprId {
+        node.map_or(UNKNOWN, |node| self.expr(node))
+    }
+
+    fn first(&mut self, node: Node<'_>) -> ExprId {
+        let child = self.children(node).first().copied();
+        self.optional(child)
+    }
+
+    fn expr_inner(&mut self, node: Node<'_>) -> ExprId {
+        match kind(node) {
+            K::Identifier => {
+                let text = self.text(node);
+                match self.local(text.trim_start_matches("r#")) {
+                    Some(value) => value,
+                    None => self.path_expr(node, UseKind::Value),
+                }
+            }
+            K::SelfKeyword => self.local("self").unwrap_or(UNKNOWN),
+            K::ScopedIdentifier
+            | K::GenericFunction
+            | K::TypeIdentifier
+            | K::ScopedTypeIdentifier
+            | K::GenericType
+            | K::GenericTypeTurbofish => self.path_expr(node, UseKind::Value),
+            K::CallExpression => self.call(node),
+            K::FieldExpression => self.field_access(node),
+            K::IndexExpression => {
+                let children = self.children(node);
+                let recv = self.optional(children.first().copied());
+                let index = self.optional(children.get(1).copied());
+                self.push_expr(Expr::Index { recv, index })
+            }
+            K::UnaryExpression => {
+                let inner = self.first(node);
+                let operator = self.source.as_bytes().get(node.start_byte()).copied();
+                self.push_expr(if operator == Some(b'*') {
+                    Expr::Deref(inner)
+                } else {
+                    Expr::Negate(inner)
+                })
+            }
+            K::ReferenceExpression => {
+                let inner = self.optional(field(node, F::Value));
+                self.push_expr(Expr::Ref(inner))
+            }
+            K::BinaryExpression => {
+                let left = self.optional(field(node, F::Left));
+                let right = self.optional(field(node, F::Right));
+                let operator = field(node, F::Operator).map(|op| self.text(op)).unwrap_or_default();
+                match operator.as_str() {
+                    "==" | "!=" | "<" | ">" | "<=" | ">=" | "&&" | "||" => self.push_expr(Expr::Prim(Prim::Bool)),
+                    _ => self.push_expr(Expr::Binary { left, right }),
+                }
+            }
+            K::AssignmentExpression => {
+                let left = self.optional(field(node, F::Left));
+                let right = self.optional(field(node, F::Right));
+                if let Expr::Local { hints, .. } = &mut self.code.exprs[left as usize]
+                    && hints.len() < 8
+                {
+                    hints.push(right);
+                }
+                self.push_expr(Expr::Tuple(Box::default()))
+            }
+            K::CompoundAssignment => {
+                self.optional(field(node, F::Left));
+                self.optional(field(node, F::Right));
+                self.push_expr(Expr::Tuple(Box::default()))
+            }
+            K::TryExpression => {
+                let inner = self.first(node);
+                self.push_expr(Expr::Try(inner))
+            }
+            K::AwaitExpression => {
+                let inner = self.first(node);
+                self.push_expr(Expr::Await(inner))
+            }
+            K::ParenthesizedExpression => self.first(node),
+            K::TupleExpression => {
+                let all = self.exprs(node);
+                self.push_expr(Expr::Tuple(all))
+            }
+            K::ArrayExpression => {
+                let mut all = self.exprs(node).into_vec();
+                if field(node, F::Length).is_some() {
+                    all.truncate(1);
+                }
+                self.push_expr(Expr::Array(all.into()))
+            }
+            K::RangeExpression => {
+                let all = self.exprs(node);
+                self.push_expr(Expr::Range(all.first().copied().unwrap_or(UNKNOWN)))
+            }
+            K::TypeCast => {
+                self.optional(field(node, F::Value));
+                let ty = field(node, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+                self.push_expr(Expr::Typed(ty))
+            }
+            K::Block => self.block(node),
+            K::UnsafeBlock | K::AsyncBlock | K::TryBlock | K::GenBlock | K::ConstBlock => {
+                let mut value = UNKNOWN;
+                for child in self.children(node) {
+                    value = self.expr(child);
+                }
+                value
+            }
+            K::IfExpression => self.bound(|s| {
+                s.optional(field(node, F::Condition));
+                let then = s.optional(field(node, F::Consequence));
+                match field(node, F::Alternative) {
+                    Some(otherwise) => {
+                        let otherwise = s.first(otherwise);
+                        s.push_expr(Expr::Choice([then, otherwise].into()))
+                    }
+                    None => s.push_expr(Expr::Tuple(Box::default())),
+                }
+            }),
+            K::LetCondition => {
+                let value = self.optional(field(node, F::Value));
+                if let Some(pattern) = field(node, F::Pattern) {
+                    self.pattern(pattern, value);
+                }
+                self.push_expr(Expr::Prim(Prim::Bool))
+            }
+            K::LetChain => {
+                self.exprs(node);
+                self.push_expr(Expr::Prim(Prim::Bool))
+            }
+            K::MatchExpression => self.match_expression(node),
+            K::WhileExpression => self.bound(|s| {
+                s.optional(field(node, F::Condition));
+                s.optional(field(node, F::Body));
+                s.push_expr(Expr::Tuple(Box::default()))
+            }),
+            K::LoopExpression => {
+                self.optional(field(node, F::Body));
+                UNKNOWN
+            }
+            K::ForExpression => {
+                let value = self.optional(field(node, F::Value));
+                self.bound(|s| {
+                    let item = s.push_expr(Expr::Item(value));
+                    if let Some(pattern) = field(node, F::Pattern) {
+                        s.pattern(pattern, item);
+                    }
+                    s.optional(field(node, F::Body));
+                    s.push_expr(Expr::Tuple(Box::default()))
+                })
+            }
+            K::ClosureExpression => self.closure(node),
+            K::StructExpression => self.struct_expression(node),
+            K::MacroInvocation => self.macro_call(node, false),
+            K::StringLiteral | K::RawStringLiteral => {
+                let bytes = self.source.as_bytes().get(node.start_byte()) == Some(&b'b');
+                if bytes {
+                    let byte = self.push_expr(Expr::Prim(Prim::U8));
+                    let array = self.push_expr(Expr::Array([byte].into()));
+                    return self.push_expr(Expr::Ref(array));
+                }
+                let text = self.push_expr(Expr::Prim(Prim::Str));
+                self.push_expr(Expr::Ref(text))
+            }
+            K::CharLiteral => {
+                let byte = self.source.as_bytes().get(node.start_byte()) == Some(&b'b');
+                self.push_expr(Expr::Prim(if byte { Prim::U8 } else { Prim::Char }))
+            }
+            K::BooleanLiteral => self.push_expr(Expr::Prim(Prim::Bool)),
+            K::IntegerLiteral | K::FloatLiteral => {
+                let text = self.text(node);
+                let suffix = Prim::NAMED
+                    .iter()
+                    .find(|(name, _)| text.ends_with(name))
+                    .map(|(_, prim)| *prim);
+                let plain = if kind(node) == K::FloatLiteral {
+                    Prim::Float
+                } else {
+                    Prim::Int
+                };
+                self.push_expr(Expr::Prim(suffix.unwrap_or(plain)))
+            }
+            K::NegativeLiteral => self.first(node),
+            K::UnitExpression => self.push_expr(Expr::Tuple(Box::default())),
+            K::ReturnExpression | K::BreakExpression | K::YieldExpression => {
+                self.exprs(node);
+                UNKNOWN
+            }
+            K::Lifetime => UNKNOWN,
+            K::LetDeclaration | K::ExpressionStatement | K::EmptyStatement => self.statement(node).unwrap_or(UNKNOWN),
+            _ => {
+                self.exprs(node);
+                UNKNOWN
+            }
+        }
+    }
+
+    fn exprs(&mut self, node: Node<'_>) -> Box<[ExprId]> {
+        let children = self.children(node);
+        children
+            .into_iter()
+            .filter(|child| !matches!(kind(*child), K::AttributeItem | K::Lifetime))
+            .map(|child| self.expr(child))
+            .collect()
+    }
+
+    fn path_expr(&mut self, node: Node<'_>, use_kind: UseKind) -> ExprId {
+        match self.path(node, Ns::Value, use_kind) {
+            PathEnd::Use(id) => self.push_expr(Expr::Path(id)),
+            PathEnd::Base(Base::SelfType) => {
+                // `Self(…)`: the constructor of the type itself.
+                let ty = self.self_type();
+                self.push_expr(Expr::Typed(ty))
+            }
+            PathEnd::Base(_) => UNKNOWN,
+        }
+    }
+
+    fn call(&mut self, node: Node<'_>) -> ExprId {
+        let Some(function) = field(node, F::Function) else {
+            return UNKNOWN;
+        };
+        let arguments = field(node, F::Arguments);
+        let (callee, turbofish) = match kind(function) {
+            K::GenericFunction => match field(function, F::Function) {
+                Some(inner) if kind(inner) == K::FieldExpression => (inner, field(function, F::TypeArguments)),
+                _ => (function, None),
+            },
+            _ => (function, None),
+        };
+        if kind(callee) == K::FieldExpression
+            && let Some(name) = field(callee, F::Field)
+            && kind(name) == K::FieldIdentifier
+        {
+            return self.method_call(callee, name, turbofish, arguments);
+        }
+        let callee = match kind(function) {
+            K::Identifier => match self.text(function) {
+                text if self.local(&text).is_some() => self.expr(function),
+                _ => self.path_expr(function, UseKind::Call),
+            },
+            K::ScopedIdentifier | K::GenericFunction => self.path_expr(function, UseKind::Call),
+            _ => self.expr(function),
+        };
+        let call = self.push_expr(Expr::Unknown);
+        let args = self.arguments(arguments, call);
+        self.code.exprs[call as usize] = Expr::Call { callee, args };
+        call
+    }
+
+    fn arguments(&mut self, node: Option<Node<'_>>, call: ExprId) -> Box<[ExprId]> {
+        let args = node.map(|node| self.exprs(node)).unwrap_or_default();
+        for (at, &arg) in args.iter().enumerate() {
+            if let Expr::Closure {
+                call: of,
+                arg: position,
+                ..
+            } = &mut self.code.exprs[arg as usize]
+                && *of == NONE
+            {
+                *of = call;
+                *position = at as u32;
+            }
+        }
+        args
+    }
+
+    fn method_call(
+        &mut self,
+        callee: Node<'_>,
+        name: Node<'_>,
+        turbofish: Option<Node<'_>>,
+        arguments: Option<Node<'_>>,
+    ) -> ExprId {
+        let recv = self.optional(field(callee, F::Value));
+        let (text, at) = (self.text(name), self.span(name).start);
+        let id = self.use_name(
+            &text,
+            at,
+            UseKind::Call,
+            Link::Method {
+                recv,
+                scope: self.scope,
+            },
+        );
+        if let Some(list) = turbofish {
+            let args = self.type_arguments(list, None);
+            self.code.args.push((id, args));
+        }
+        let call = self.push_expr(Expr::Unknown);
+        let args = self.arguments(arguments, call);
+        self.code.exprs[call as usize] = Expr::Method { recv, name: id, args };
+        if FILLING.contains(&text.as_str())
+            && let Expr::Local { hints, .. } = &mut self.code.exprs[recv as usize]
+            && hints.len() < 8
+        {
+            hints.push(call);
+        }
+        call
+    }
+
+    fn field_access(&mut self, node: Node<'_>) -> ExprId {
+        let recv = self.optional(field(node, F::Value));
+        let Some(name) = field(node, F::Field) else {
+            return UNKNOWN;
+        };
+        let text = self.text(name);
+        if kind(name) == K::IntegerLiteral {
+            let index = text.parse().unwrap_or(u32::MAX);
+            return self.push_expr(Expr::TupleField { recv, index });
+        }
+        let at = self.span(name).start;
+        self.use_name(&text, at, UseKind::Value, Link::Field { recv });
+        let name = self.facts.name(text.trim_start_matches("r#"));
+        self.push_expr(Expr::Field { recv, name })
+    }
+
+    fn match_expression(&mut self, node: Node<'_>) -> ExprId {
+        let value = self.optional(field(node, F::Value));
+        let mut arms = Vec::new();
+        for arm in field(node, F::Body).map(|body| self.children(body)).unwrap_or_default() {
+            if kind(arm) != K::MatchArm {
+                continue;
+            }
+            let result = self.bound(|s| {
+                if let Some(pattern) = field(arm, F::Pattern) {
+                    s.match_pattern(pattern, value);
+                }
+                s.optional(field(arm, F::Value))
+            });
+            arms.push(result);
+        }
+        self.push_expr(Expr::Choice(arms.into()))
+    }
+
+    /// Walks the pattern of a match arm with its guard.
+    pub fn match_pattern(&mut self, node: Node<'_>, value: ExprId) {
+        let condition = field(node, F::Condition);
+        let mut cursor = node.walk();
+        let patterns: Vec<Node<'_>> = node
+            .named_children(&mut cursor)
+            .filter(|child| Some(child.id()) != condition.map(|c| c.id()))
+            .collect();
+        for pattern in patterns {
+            self.pattern(pattern, value);
+        }
+        self.optional(condition);
+    }
+
+    fn closure(&mut self, node: Node<'_>) -> ExprId {
+        let closure = self.push_expr(Expr::Unknown);
+        self.bound(|s| {
+            let mut params = Vec::new();
+            let parameters = field(node, F::Parameters)
+                .map(|list| s.children(list))
+                .unwrap_or_default();
+            for (index, parameter) in parameters.into_iter().enumerate() {
+                let (pattern, ty) = if kind(parameter) == K::Parameter {
+                    (field(parameter, F::Pattern), field(parameter, F::Type))
+                } else {
+                    (Some(parameter), None)
+                };
+                let value = match ty.map(|ty| s.ty(ty)) {
+                    Some(ty) if !s.is_vague(ty) => s.push_expr(Expr::Typed(ty)),
+                    _ => s.push_expr(Expr::ClosureParam {
+                        closure,
+                        index: index as u32,
+                    }),
+                };
+                if let Some(pattern) = pattern {
+                    s.pattern(pattern, value);
+                }
+                params.push(value);
+            }
+            let ret = field(node, F::ReturnType).map_or(NONE, |ty| s.ty(ty));
+            let body = s.optional(field(node, F::Body));
+            s.code.exprs[closure as usize] = Expr::Closure {
+                params: params.into(),
+                body,
+                ret,
+                call: NONE,
+                arg: 0,
+            };
+        });
+        closure
+    }
+
+    fn struct_expression(&mut self, node: Node<'_>) -> ExprId {
+        let ty = field(node, F::Name).map_or(UNKNOWN, |name| self.ty(name));
+        for child in field(node, F::Body).map(|body| self.children(body)).unwrap_or_default() {
+            match kind(child) {
+                K::FieldInitializer => {
+                    if let Some(name) = field(child, F::Field).filter(|name| kind(*name) == K::FieldIdentifier) {
+                        let (text, at) = (self.text(name), self.span(name).start);
+                        self.use_name(&text, at, UseKind::Value, Link::FieldOf { of: ty });
+                    }
+                    self.optional(field(child, F::Value));
+                }
+                K::ShorthandFieldInitializer => {
+                    for name in self.children(child) {
+                        if kind(name) == K::Identifier {
+                            let (text, at) = (self.text(name), self.span(name).start);
+                            self.use_name(&text, at, UseKind::Value, Link::FieldOf { of: ty });
+                            self.expr(name);
+                        }
+                    }
+                }
+                K::BaseFieldInitializer => {
+                    self.exprs(child);
+                }
+                _ => {}
+            }
+        }
+        self.push_expr(Expr::Typed(ty))
+    }
+}

@@ -1,0 +1,635 @@
+//! Items: modules, types, traits, implementations, functions, imports.
+
+use tree_sitter::Node;
+
+use super::{Lower, UNKNOWN};
+use crate::facts::{DefId, Kind, NONE, Span, UseKind};
+use crate::rust::code::{
+    Base, Expr, ExprId, GenericParam, Generics, Import, ItemKind, Link, Ns, ScopeKind, TypeId, TypeRef,
+};
+use crate::rust::nodes::{F, K, field, kind};
+
+/// What stands before an item.
+#[derive(Clone, Debug, Default)]
+pub struct Before {
+    doc: Option<Span>,
+    test: bool,
+    path: Option<String>,
+    exported: bool,
+}
+
+impl Lower<'_, '_, '_> {
+    /// Walks a list of items and statements. Returns the value of the last expression, if the list ends with one.
+    pub fn list(&mut self, node: Node<'_>) -> Option<ExprId> {
+        let mut before = Before::default();
+        let mut tail = None;
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match kind(child) {
+                K::LineComment | K::BlockComment => {
+                    if field(child, F::Doc).is_some() {
+                        let span = self.span(child);
+                        let doc = before.doc.get_or_insert(span);
+                        doc.end = span.end;
+                    }
+                    continue;
+                }
+                K::AttributeItem => {
+                    self.attribute(child, &mut before);
+                    continue;
+                }
+                K::InnerAttribute => continue,
+                _ => {}
+            }
+            let given = std::mem::take(&mut before);
+            tail = if self.item(child, &given) {
+                None
+            } else {
+                self.statement(child)
+            };
+        }
+        tail
+    }
+
+    fn attribute(&mut self, node: Node<'_>, before: &mut Before) {
+        let text = self.text(node);
+        let inner: String = text
+            .trim_start_matches("#[")
+            .trim_end_matches(']')
+            .split_whitespace()
+            .collect();
+        let name = inner.split(['(', '=']).next().unwrap_or_default();
+        let last = name.rsplit("::").next().unwrap_or_default();
+        if matches!(
+            last,
+            "test" | "bench" | "rstest" | "test_case" | "quickcheck" | "wasm_bindgen_test"
+        ) || inner.starts_with("cfg(test)")
+            || inner.starts_with("cfg(all(test")
+        {
+            before.test = true;
+        }
+        if name == "path"
+            && let Some((_, value)) = text.split_once('"')
+        {
+            before.path = value.split('"').next().map(str::to_owned);
+        }
+        before.exported |= name == "macro_export";
+    }
+
+    /// Walks an item; returns false if the node is none.
+    fn item(&mut self, node: Node<'_>, before: &Before) -> bool {
+        match kind(node) {
+            K::ModItem => self.module(node, before),
+            K::StructItem => self.record(node, Kind::Struct, before),
+            K::UnionItem => self.record(node, Kind::Union, before),
+            K::EnumItem => self.enumeration(node, before),
+            K::TraitItem => self.trait_item(node, before),
+            K::ImplItem => self.implementation(node, before),
+            K::FunctionItem | K::FunctionSignature => self.function(node, before),
+            K::ConstItem | K::StaticItem => self.constant(node, before),
+            K::TypeItem | K::AssociatedType => self.alias(node, before),
+            K::MacroDefinition => self.macro_definition(node, before),
+            K::UseDeclaration => self.use_declaration(node),
+            K::ExternCrate => self.extern_crate(node),
+            K::ForeignModItem => {
+                if let Some(body) = field(node, F::Body) {
+                    self.list(body);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Completes what all definitions have.
+    fn complete(&mut self, def: DefId, node: Node<'_>, before: &Before, head: Option<u32>) {
+        let public = self
+            .children(node)
+            .first()
+            .is_some_and(|child| kind(*child) == K::VisibilityModifier);
+        let start = self.span(node).start;
+        if let Some(entry) = self.facts.def_mut(def) {
+            entry.public = public || before.exported;
+            entry.test |= before.test;
+            entry.head = head.unwrap_or(entry.full.end);
+            entry.doc = before.doc.unwrap_or(Span { start, end: start });
+        }
+    }
+
+    fn module(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let def = self.define(name, node, Kind::Module, true);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        let path = before.path.as_ref().map_or(NONE, |path| self.facts.name(path));
+        let inner = if body.is_some() {
+            self.push_scope(ScopeKind::Module(def))
+        } else {
+            NONE
+        };
+        let item = self.item_mut(def);
+        item.kind = ItemKind::Module {
+            inline: body.is_some(),
+            path,
+        };
+        item.inner = inner;
+        if let Some(body) = body {
+            self.inside(def, |s| s.within(inner, |s| s.list(body)));
+        }
+    }
+
+    /// Opens the scope of an item's generics and reads them.
+    fn generics(&mut self, def: DefId, node: Node<'_>) {
+        let scope = self.push_scope(ScopeKind::Item(def));
+        self.item_mut(def).inner = scope;
+        let mut generics = Generics::default();
+        self.within(scope, |s| {
+            let mut nodes = Vec::new();
+            if let Some(list) = field(node, F::TypeParameters) {
+                for child in s.children(list) {
+                    let constant = kind(child) == K::ConstParameter;
+                    if constant || kind(child) == K::TypeParameter {
+                        let Some(name) = field(child, F::Name) else { continue };
+                        let text = s.text(name);
+                        let name = s.facts.name(&text);
+                        generics.params.push(GenericParam {
+                            name,
+                            constant,
+                            bounds: Box::default(),
+                            default: NONE,
+                        });
+                        nodes.push(child);
+                    } else {
+                        s.stray_types(child);
+                    }
+                }
+            }
+            // Bounds may mention any parameter, so the names come first.
+            s.item_mut(def).generics = Some(Box::new(generics.clone()));
+            for (at, child) in nodes.into_iter().enumerate() {
+                generics.params[at].bounds = field(child, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                if let Some(ty) = field(child, F::Type) {
+                    s.ty(ty);
+                }
+                if let Some(default) = field(child, F::DefaultType) {
+                    generics.params[at].default = s.ty(default);
+                }
+            }
+            for child in s.children(node) {
+                if kind(child) != K::WhereClause {
+                    continue;
+                }
+                for predicate in s.children(child) {
+                    let Some(left) = field(predicate, F::Left) else {
+                        continue;
+                    };
+                    let subject = if kind(left) == K::Lifetime { UNKNOWN } else { s.ty(left) };
+                    let bounds = field(predicate, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                    generics.wheres.push((subject, bounds));
+                }
+            }
+        });
+        let empty = generics.params.is_empty() && generics.wheres.is_empty();
+        self.item_mut(def).generics = (!empty).then(|| Box::new(generics));
+    }
+
+    fn record(&mut self, node: Node<'_>, what: Kind, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let def = self.define(name, node, what, true);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            let tuple = s.within(inner, |s| s.record_body(body));
+            s.item_mut(def).kind = ItemKind::Record { tuple };
+        });
+    }
+
+    /// Walks the fields of a record or variant; returns the types of positional ones.
+    fn record_body(&mut self, body: Option<Node<'_>>) -> Box<[TypeId]> {
+        let Some(body) = body else { return Box::default() };
+        let mut tuple = Vec::new();
+        let mut doc = Before::default();
+        let mut cursor = body.walk();
+        for child in body.named_children(&mut cursor) {
+            match kind(child) {
+                K::LineComment | K::BlockComment => {
+                    if field(child, F::Doc).is_some() {
+                        let span = self.span(child);
+                        doc.doc.get_or_insert(span).end = span.end;
+                    }
+                }
+                K::AttributeItem | K::VisibilityModifier => {}
+                K::FieldDeclaration => {
+                    let given = std::mem::take(&mut doc);
+                    let Some(name) = field(child, F::Name) else { continue };
+                    let def = self.define(name, child, Kind::Field, false);
+                    self.complete(def, child, &given, None);
+                    let ty = self.inside(def, |s| field(child, F::Type).map_or(UNKNOWN, |ty| s.ty(ty)));
+                    self.item_mut(def).kind = ItemKind::Typed { ty };
+                }
+                _ if kind(body) == K::OrderedFields => {
+                    let ty = self.ty(child);
+                    tuple.push(ty);
+                }
+                _ => {}
+            }
+        }
+        tuple.into()
+    }
+
+    fn enumeration(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let def = self.define(name, node, Kind::Enum, true);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            s.within(inner, |s| {
+                let mut doc = Before::default();
+                let Some(body) = body else { return };
+                let mut cursor = body.walk();
+                for child in body.named_children(&mut cursor) {
+                    match kind(child) {
+                        K::LineComment | K::BlockComment if field(child, F::Doc).is_some() => {
+                            let span = s.span(child);
+                            doc.doc.get_or_insert(span).end = span.end;
+                        }
+                        K::EnumVariant => {
+                            let given = std::mem::take(&mut doc);
+                            let Some(name) = field(child, F::Name) else { continue };
+                            let variant = s.define(name, child, Kind::EnumMember, false);
+                            s.complete(variant, child, &given, None);
+                            let outer = s.facts.def_ref(def).is_some_and(|d| d.public);
+                            if let Some(entry) = s.facts.def_mut(variant) {
+                                entry.public = outer;
+                            }
+                            let tuple = s.inside(variant, |s| s.record_body(field(child, F::Body)));
+                            s.item_mut(variant).kind = ItemKind::Record { tuple };
+                            if let Some(value) = field(child, F::Value) {
+                                s.inside(variant, |s| s.expr(value));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            });
+        });
+    }
+
+    fn trait_item(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let def = self.define(name, node, Kind::Trait, true);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            s.within(inner, |s| {
+                let supers = field(node, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                s.item_mut(def).kind = ItemKind::Trait { supers };
+                if let Some(body) = body {
+                    s.list(body);
+                }
+            });
+        });
+    }
+
+    fn implementation(&mut self, node: Node<'_>, before: &Before) {
+        let Some(target) = field(node, F::Type) else { return };
+        let name = last_name(target).unwrap_or(target);
+        let def = self.define(name, node, Kind::Impl, false);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        self.code.scopes[self.scope as usize].items.push(def);
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            s.within(inner, |s| {
+                let of = field(node, F::Trait).map_or(NONE, |t| s.ty(t));
+                let ty = s.ty(target);
+                s.item_mut(def).kind = ItemKind::Impl { ty, of };
+                if let Some(body) = body {
+                    s.list(body);
+                }
+            });
+        });
+    }
+
+    fn function(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let parameters = field(node, F::Parameters);
+        let receiver = parameters.is_some_and(|list| self.children(list).iter().any(|p| self.is_receiver(*p)));
+        let holder = if matches!(self.code.scopes[self.scope as usize].kind, ScopeKind::Item(_)) {
+            self.facts.def_ref(self.owner).map(|def| def.kind)
+        } else {
+            None
+        };
+        let what = match holder {
+            Some(Kind::Trait) => Kind::TraitMethod,
+            Some(Kind::Impl) if receiver => Kind::Method,
+            Some(Kind::Impl) => Kind::StaticMethod,
+            _ => Kind::Function,
+        };
+        let def = self.define(name, node, what, true);
+        let body = field(node, F::Body);
+        self.complete(def, node, before, body.map(|b| self.span(b).start));
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            s.within(inner, |s| {
+                let mut params = Vec::new();
+                for parameter in parameters.map(|list| s.children(list)).unwrap_or_default() {
+                    match kind(parameter) {
+                        K::SelfParameter => {
+                            let value = s.push_expr(Expr::SelfValue(inner));
+                            s.bind("self", value);
+                        }
+                        K::Parameter => {
+                            let ty = field(parameter, F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
+                            let value = s.push_expr(Expr::Typed(ty));
+                            let Some(pattern) = field(parameter, F::Pattern) else {
+                                continue;
+                            };
+                            if kind(pattern) == K::SelfKeyword {
+                                s.bind("self", value);
+                            } else {
+                                s.pattern(pattern, value);
+                                params.push(ty);
+                            }
+                        }
+                        K::AttributeItem => {}
+                        _ => {
+                            let ty = s.ty(parameter);
+                            params.push(ty);
+                        }
+                    }
+                }
+                let ret = field(node, F::ReturnType).map_or(NONE, |ty| s.ty(ty));
+                let params = params.into_boxed_slice();
+                s.item_mut(def).kind = ItemKind::Fn {
+                    params: params.clone(),
+                    receiver,
+                    ret,
+                    body: NONE,
+                };
+                if let Some(block) = body {
+                    let body = s.block(block);
+                    s.item_mut(def).kind = ItemKind::Fn {
+                        params,
+                        receiver,
+                        ret,
+                        body,
+                    };
+                }
+            });
+        });
+    }
+
+    fn is_receiver(&self, parameter: Node<'_>) -> bool {
+        kind(parameter) == K::SelfParameter
+            || (kind(parameter) == K::Parameter
+                && field(parameter, F::Pattern).is_some_and(|p| kind(p) == K::SelfKeyword))
+    }
+
+    fn constant(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let what = if kind(node) == K::StaticItem {
+            Kind::StaticVariable
+        } else {
+            Kind::Constant
+        };
+        let value = field(node, F::Value);
+        if self.text(name) == "_" {
+            let ty = field(node, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+            let _ = ty;
+            let owner = self.owner;
+            self.inside(owner, |s| value.map(|value| s.expr(value)));
+            return;
+        }
+        let def = self.define(name, node, what, true);
+        self.complete(def, node, before, value.map(|v| self.span(v).start));
+        self.inside(def, |s| {
+            let ty = field(node, F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
+            s.item_mut(def).kind = ItemKind::Typed { ty };
+            if let Some(value) = value {
+                s.expr(value);
+            }
+        });
+    }
+
+    fn alias(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let in_item = matches!(self.code.scopes[self.scope as usize].kind, ScopeKind::Item(_));
+        let what = if in_item { Kind::AssociatedType } else { Kind::TypeAlias };
+        let def = self.define(name, node, what, true);
+        self.complete(def, node, before, None);
+        self.inside(def, |s| {
+            s.generics(def, node);
+            let inner = s.item_mut(def).inner;
+            s.within(inner, |s| {
+                let bounds = field(node, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                let ty = field(node, F::Type).map_or(NONE, |ty| s.ty(ty));
+                s.item_mut(def).kind = ItemKind::Alias { ty, bounds };
+            });
+        });
+    }
+
+    fn macro_definition(&mut self, node: Node<'_>, before: &Before) {
+        let Some(name) = field(node, F::Name) else { return };
+        let def = self.define(name, node, Kind::Macro, true);
+        self.complete(def, node, before, None);
+        let body = self.shifted(name.end_byte(), node.end_byte());
+        self.facts.opaque(body);
+        self.inside(def, |s| s.dollar_paths(node));
+    }
+
+    fn extern_crate(&mut self, node: Node<'_>) {
+        let Some(name) = field(node, F::Name) else { return };
+        let base = if self.text(name) == "self" {
+            Base::Crate
+        } else {
+            Base::Use(self.use_path(name, Base::Root, Ns::Type, UseKind::Import))
+        };
+        let alias = field(node, F::Alias).unwrap_or(name);
+        let (alias, public) = (self.text(alias), false);
+        let alias = self.facts.name(&alias);
+        self.import(node, base, alias, false, public);
+    }
+
+    fn use_declaration(&mut self, node: Node<'_>) {
+        let public = self
+            .children(node)
+            .first()
+            .is_some_and(|child| kind(*child) == K::VisibilityModifier);
+        if let Some(argument) = field(node, F::Argument) {
+            self.use_tree(argument, Base::Lexical, public);
+        }
+    }
+
+    fn import(&mut self, node: Node<'_>, base: Base, alias: u32, glob: bool, public: bool) {
+        let span = self.span(node);
+        let text = self.text(node);
+        let text = self.facts.name(&text);
+        let import = Import {
+            base,
+            alias,
+            glob,
+            public,
+            at: span.start,
+            end: span.end,
+            text,
+        };
+        self.code.scopes[self.scope as usize].imports.push(import);
+    }
+
+    /// Walks a use tree below `base`.
+    fn use_tree(&mut self, node: Node<'_>, base: Base, public: bool) {
+        match kind(node) {
+            K::UseList => {
+                for child in self.children(node) {
+                    self.use_tree(child, base, public);
+                }
+            }
+            K::ScopedUseList => {
+                let base = match field(node, F::Path) {
+                    Some(path) => self.use_segment(path, base, Ns::Type),
+                    None => Base::Root,
+                };
+                if let Some(list) = field(node, F::List) {
+                    self.use_tree(list, base, public);
+                }
+            }
+            K::UseWildcard => {
+                let base = match self.children(node).first() {
+                    Some(path) => self.use_segment(*path, base, Ns::Type),
+                    None => base,
+                };
+                self.import(node, base, NONE, true, public);
+            }
+            K::UseAsClause => {
+                let (Some(path), Some(alias)) = (field(node, F::Path), field(node, F::Alias)) else {
+                    return;
+                };
+                let base = self.use_segment(path, base, Ns::Any);
+                let text = self.text(alias);
+                let alias = if text == "_" {
+                    NONE
+                } else {
+                    self.facts.name(text.trim_start_matches("r#"))
+                };
+                self.import(node, base, alias, false, public);
+            }
+            K::SelfKeyword if base != Base::Lexical => {
+                // `a::{self}` binds the last name of what is around.
+                let alias = match base {
+                    Base::Use(id) => self.facts.use_mut(id).map_or(NONE, |u| u.name),
+                    _ => NONE,
+                };
+                self.import(node, base, alias, false, public);
+            }
+            _ => {
+                let base = self.use_segment(node, base, Ns::Any);
+                let alias = match base {
+                    Base::Use(id) => self.facts.use_mut(id).map_or(NONE, |u| u.name),
+                    _ => NONE,
+                };
+                self.import(node, base, alias, false, public);
+            }
+        }
+    }
+
+    /// Walks a path inside a use tree and returns it as a base.
+    fn use_segment(&mut self, node: Node<'_>, base: Base, ns: Ns) -> Base {
+        match kind(node) {
+            K::Crate => Base::Crate,
+            K::SelfKeyword if base == Base::Lexical => Base::Module(0),
+            K::SelfKeyword => base,
+            K::Super => match base {
+                Base::Module(up) => Base::Module(up + 1),
+                _ => Base::Module(1),
+            },
+            K::Metavariable => Base::Crate,
+            K::ScopedIdentifier => {
+                let inner = match field(node, F::Path) {
+                    Some(path) => self.use_segment(path, base, Ns::Type),
+                    None => Base::Root,
+                };
+                match field(node, F::Name) {
+                    Some(name) if kind(name) == K::Super => self.use_segment(name, inner, ns),
+                    Some(name) => Base::Use(self.use_path(name, inner, ns, UseKind::Import)),
+                    None => inner,
+                }
+            }
+            _ => Base::Use(self.use_path(node, base, ns, UseKind::Import)),
+        }
+    }
+
+    /// Notes `$crate::a::b` inside a macro's body: what any expansion reaches.
+    fn dollar_paths(&mut self, node: Node<'_>) {
+        let text = self.text(node);
+        let start = node.start_byte();
+        for (found, _) in text.match_indices("$crate::") {
+            let mut at = found + "$crate::".len();
+            let mut base = Base::Crate;
+            loop {
+                let rest = &text[at..];
+                let length = rest
+                    .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+                    .unwrap_or(rest.len());
+                if length == 0 {
+                    break;
+                }
+                let place = self.shifted(start + at, start + at + length).start;
+                let next = rest[length..].starts_with("::");
+                let ns = if next { Ns::Type } else { Ns::Any };
+                let link = Link::Path {
+                    base,
+                    scope: self.scope,
+                    ns,
+                };
+                let use_kind = if rest[length..].starts_with('(') {
+                    UseKind::Call
+                } else {
+                    UseKind::Value
+                };
+                base = Base::Use(self.use_name(&rest[..length].to_owned(), place, use_kind, link));
+                if !next {
+                    break;
+                }
+                at += length + 2;
+            }
+        }
+    }
+
+    /// Walks the types inside a node that is no type itself.
+    fn stray_types(&mut self, node: Node<'_>) {
+        for child in self.children(node) {
+            if matches!(
+                kind(child),
+                K::TypeIdentifier | K::GenericType | K::ScopedTypeIdentifier
+            ) {
+                self.ty(child);
+            }
+        }
+    }
+
+    /// Makes the type that a record's own name denotes in its scope.
+    pub fn self_type(&mut self) -> TypeId {
+        self.push_type(TypeRef::SelfType(self.scope))
+    }
+}
+
+/// Returns the node of the last name of a type: what an implementation is called by.
+fn last_name(node: Node<'_>) -> Option<Node<'_>> {
+    match kind(node) {
+        K::TypeIdentifier | K::Identifier | K::PrimitiveType => Some(node),
+        K::GenericType | K::ReferenceType | K::PointerType => field(node, F::Type).and_then(last_name),
+        K::ScopedTypeIdentifier => field(node, F::Name),
+        K::ArrayType => field(node, F::Element).and_then(last_name),
+        K::DynamicType => field(node, F::Trait).and_then(last_name),
+        _ => None,
+    }
+}

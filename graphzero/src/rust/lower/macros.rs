@@ -1,0 +1,283 @@
+//! Macro invocations: their arguments parsed as what they look like.
+//!
+//! Three readings are tried on the text between the delimiters: a list of expressions, a match (`matches!(value, pattern)`)
+//! and a list of statements or items. The first without a syntax error is walked as code. What fits none is read token
+//! by token: paths and calls are noted, and every word counts as opaque, because an expansion may define anything.
+
+use tree_sitter::{Node, Tree};
+
+use super::{Lower, UNKNOWN};
+use crate::facts::UseKind;
+use crate::language::Lang;
+use crate::rust::RustLanguage;
+use crate::rust::code::{Base, Expr, ExprId, Link, Ns, Prim, TypeRef};
+use crate::rust::nodes::{F, K, field, kind};
+
+/// Longest arguments that are parsed a second time, in bytes.
+const MAX_ARGUMENTS: usize = 256 << 10;
+
+impl Lower<'_, '_, '_> {
+    /// Walks a macro invocation and returns its value.
+    pub fn macro_call(&mut self, node: Node<'_>, _item: bool) -> ExprId {
+        let Some(head) = field(node, F::Macro) else {
+            return UNKNOWN;
+        };
+        self.path(head, Ns::Macro, UseKind::Macro);
+        let text = self.text(head);
+        let name = text.rsplit("::").next().unwrap_or_default().to_owned();
+        let tree = self
+            .children(node)
+            .into_iter()
+            .find(|child| kind(*child) == K::TokenTree);
+        let Some(tree) = tree else { return UNKNOWN };
+        let args = self.macro_arguments(&name, tree);
+        self.macro_value(&name, args)
+    }
+
+    fn macro_arguments(&mut self, name: &str, tree: Node<'_>) -> Vec<ExprId> {
+        let (start, end) = (tree.start_byte() + 1, tree.end_byte().saturating_sub(1));
+        let Some(content) = self.source.get(start..end).map(str::to_owned) else {
+            return Vec::new();
+        };
+        if content.trim().is_empty() {
+            return Vec::new();
+        }
+        if content.len() > MAX_ARGUMENTS || self.depth > 200 {
+            self.tokens(tree);
+            return Vec::new();
+        }
+        let matching = matches!(
+            name,
+            "matches" | "assert_matches" | "debug_assert_matches" | "assert_match"
+        );
+        let readings: &[Reading] = match name {
+            _ if matching => &[Reading::Match, Reading::Arguments],
+            "vec" => &[Reading::Array, Reading::Arguments],
+            "thread_local" | "lazy_static" | "cfg_if" | "bitflags" => &[Reading::Statements],
+            "macro_rules" => &[],
+            _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
+        };
+        for &reading in readings {
+            if let Some((source, prefix, parsed)) = self.reparse(&content, reading) {
+                return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
+            }
+        }
+        self.tokens(tree);
+        Vec::new()
+    }
+
+    /// Parses arguments in one reading; returns the text, how much of it stands before the arguments, and the tree.
+    fn reparse(&mut self, content: &str, reading: Reading) -> Option<(String, usize, Tree)> {
+        let (prefix, suffix) = match reading {
+            Reading::Arguments => ("fn _(){f(", ")}"),
+            Reading::Array => ("fn _(){[", "]}"),
+            Reading::Match => ("fn _(){match ", "=>{}}}"),
+            Reading::Statements => ("fn _(){", "\n}"),
+        };
+        let mut source = String::with_capacity(prefix.len() + content.len() + suffix.len());
+        source.push_str(prefix);
+        if let Reading::Match = reading {
+            let comma = top_level_comma(content)?;
+            let pattern = content[comma + 1..].trim_end();
+            let pattern = pattern.strip_suffix(',').unwrap_or(pattern);
+            source.push_str(&content[..comma]);
+            // One byte for another: places stay what they are.
+            source.push('{');
+            source.push_str(pattern);
+        } else {
+            source.push_str(content);
+        }
+        source.push_str(suffix);
+        match self.parsing.parse(&RustLanguage, Lang::Rust, source.as_bytes()) {
+            Ok(tree) if !tree.root_node().has_error() => Some((source, prefix.len(), tree)),
+            Ok(_) => None,
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    fn walk_reading(&mut self, reading: Reading, source: String, shift: i64, tree: &Tree) -> Vec<ExprId> {
+        let outer = std::mem::replace(&mut self.source, source);
+        let outer_shift = self.shift;
+        self.shift += shift;
+        let mut values = Vec::new();
+        let body = tree
+            .root_node()
+            .named_child(0)
+            .and_then(|function| field(function, F::Body));
+        if let Reading::Statements = reading {
+            self.bound(|s| body.map(|body| s.list(body)));
+        } else {
+            let inner = body.and_then(|body| self.children(body).first().copied());
+            let inner = inner.map(|n| {
+                if kind(n) == K::ExpressionStatement {
+                    n.named_child(0).unwrap_or(n)
+                } else {
+                    n
+                }
+            });
+            match (reading, inner) {
+                (Reading::Arguments, Some(call)) => {
+                    for argument in field(call, F::Arguments)
+                        .map(|list| self.children(list))
+                        .unwrap_or_default()
+                    {
+                        values.push(self.macro_argument(argument));
+                    }
+                }
+                (Reading::Match, Some(expression)) => {
+                    self.expr(expression);
+                }
+                (Reading::Array, Some(array)) => values.push(self.expr(array)),
+                _ => {}
+            }
+        }
+        self.source = outer;
+        self.shift = outer_shift;
+        values
+    }
+
+    /// Walks one argument. `name = value` names a parameter of the macro, not a variable.
+    fn macro_argument(&mut self, node: Node<'_>) -> ExprId {
+        if kind(node) == K::AssignmentExpression
+            && let (Some(left), Some(right)) = (field(node, F::Left), field(node, F::Right))
+            && kind(left) == K::Identifier
+        {
+            return self.expr(right);
+        }
+        self.expr(node)
+    }
+
+    fn macro_value(&mut self, name: &str, args: Vec<ExprId>) -> ExprId {
+        match name {
+            "vec" => match args.first().map(|&array| &self.code.exprs[array as usize]) {
+                Some(Expr::Array(elements)) => {
+                    let elements = elements.clone();
+                    self.push_expr(Expr::Vec(elements))
+                }
+                _ => self.push_expr(Expr::Vec(Box::default())),
+            },
+            "dbg" => args.first().copied().unwrap_or(UNKNOWN),
+            "matches" | "cfg" | "is_x86_feature_detected" => self.push_expr(Expr::Prim(Prim::Bool)),
+            "line" | "column" => self.push_expr(Expr::Prim(Prim::U32)),
+            "stringify" | "concat" | "env" | "include_str" | "file" | "module_path" => {
+                let text = self.push_expr(Expr::Prim(Prim::Str));
+                self.push_expr(Expr::Ref(text))
+            }
+            "format" => {
+                let ty = self.push_type(TypeRef::Prim(Prim::Str));
+                let text = self.push_expr(Expr::Typed(ty));
+                // A `String` reads like the `str` it dereferences to.
+                self.push_expr(Expr::Ref(text))
+            }
+            _ => UNKNOWN,
+        }
+    }
+
+    /// Notes what can be told of tokens that are no code by themselves.
+    fn tokens(&mut self, tree: Node<'_>) {
+        let span = self.span(tree);
+        self.facts.opaque(span);
+        let mut leaves = Vec::new();
+        let mut stack = vec![tree];
+        while let Some(node) = stack.pop() {
+            if node.child_count() == 0 || matches!(kind(node), K::StringLiteral | K::RawStringLiteral) {
+                leaves.push(node);
+            } else {
+                let mut cursor = node.walk();
+                let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+                stack.extend(children.into_iter().rev());
+            }
+        }
+        let mut base: Option<Base> = None;
+        for at in 0..leaves.len() {
+            let node = leaves[at];
+            let before = at.checked_sub(1).map(|i| self.text(leaves[i])).unwrap_or_default();
+            let after = leaves.get(at + 1).map(|n| self.text(*n)).unwrap_or_default();
+            let joined = before == "::";
+            let found = match kind(node) {
+                K::Crate => Some(Base::Crate),
+                K::SelfKeyword if after == "::" => Some(Base::Module(0)),
+                K::Super => Some(Base::Module(1)),
+                K::Identifier => {
+                    let text = self.text(node);
+                    if before == "." {
+                        if after == "(" {
+                            let link = Link::Method {
+                                recv: UNKNOWN,
+                                scope: self.scope,
+                            };
+                            self.use_name(&text, self.span(node).start, UseKind::Call, link);
+                        } else {
+                            let at = self.span(node).start;
+                            self.use_name(&text, at, UseKind::Value, Link::Field { recv: UNKNOWN });
+                        }
+                        None
+                    } else if before == "$" || (!joined && after != "::" && self.local(&text).is_some()) {
+                        None
+                    } else if text == "Self" {
+                        Some(Base::SelfType)
+                    } else {
+                        let ns = if after == "!" {
+                            Ns::Macro
+                        } else if after == "::" {
+                            Ns::Type
+                        } else {
+                            Ns::Any
+                        };
+                        let use_kind = match after.as_str() {
+                            "(" => UseKind::Call,
+                            "!" => UseKind::Macro,
+                            _ => UseKind::Value,
+                        };
+                        let from = if joined {
+                            base.unwrap_or(Base::Root)
+                        } else {
+                            Base::Lexical
+                        };
+                        Some(Base::Use(self.use_path(node, from, ns, use_kind)))
+                    }
+                }
+                _ => None,
+            };
+            if found.is_some() || before != "::" && self.text(node) != "::" {
+                base = found;
+            }
+        }
+    }
+}
+
+/// How arguments are read.
+#[derive(Clone, Copy)]
+enum Reading {
+    Arguments,
+    Array,
+    Match,
+    Statements,
+}
+
+/// Returns the first comma outside brackets, strings and characters.
+fn top_level_comma(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut at) = (0i32, 0);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            b',' if depth == 0 => return Some(at),
+            b'"' => {
+                at += 1;
+                while at < bytes.len() && bytes[at] != b'"' {
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            b'\'' if bytes.get(at + 2) == Some(&b'\'') => at += 2,
+            b'\'' if bytes.get(at + 1) == Some(&b'\\') => at += 3,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}

@@ -1,0 +1,729 @@
+//! Members of types: implementations, traits, bounds, dereferencing, fields and associated types.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::code::{ItemKind, Ns};
+use super::resolver::RustResolver;
+use super::ty::{Bound, Gid, Head, SELF, Subst, Ty, head, unify};
+use crate::facts::{DefId, Kind, NONE};
+
+/// What an implementation is for.
+#[derive(Clone, Debug)]
+pub struct ImplInfo {
+    /// The type.
+    pub ty: Ty,
+    /// The trait with its type arguments.
+    pub of: Option<(Gid, Arc<[Ty]>)>,
+}
+
+/// Members of one name, by what they belong to.
+#[derive(Debug, Default)]
+pub struct NamedMembers {
+    /// In implementations without a trait.
+    inherent: HashMap<Head, Vec<(Gid, Gid)>>,
+    /// In implementations of traits.
+    traits: HashMap<Head, Vec<(Gid, Gid)>>,
+    /// In traits.
+    declared: Vec<(Gid, Gid)>,
+}
+
+/// A member that was found.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Its definition.
+    pub gid: Gid,
+    /// What generic parameters of its implementation or trait stand for.
+    pub subst: Subst,
+}
+
+/// How deeply questions about traits may lead to others.
+const MAX_DEPTH: usize = 8;
+
+impl RustResolver {
+    /// Returns what an implementation is for.
+    pub fn impl_info(&self, gid: Gid) -> Arc<ImplInfo> {
+        if let Some(known) = self.impls.get(&gid) {
+            return known;
+        }
+        let ItemKind::Impl { ty, of } = self.item(gid).kind else {
+            return Arc::new(ImplInfo {
+                ty: Ty::Unknown,
+                of: None,
+            });
+        };
+        let of = if of == NONE {
+            None
+        } else {
+            self.lower_bounds(gid.file, &[of], 0)
+                .into_iter()
+                .find_map(|bound| match bound {
+                    Bound::Trait { of, args, .. } => Some((of, args)),
+                    Bound::Fn(..) => None,
+                })
+        };
+        let info = Arc::new(ImplInfo {
+            ty: self.lower_type(gid.file, ty),
+            of,
+        });
+        self.impls.set(gid, Arc::clone(&info));
+        info
+    }
+
+    /// Returns the members of a name.
+    pub fn named(&self, name: &str) -> Arc<NamedMembers> {
+        if let Some(known) = self.members.get(&Box::from(name)) {
+            return known;
+        }
+        let mut found = NamedMembers::default();
+        for file in 0..self.files.len() as u32 {
+            let facts = self.facts(file);
+            let Some(id) = facts.name_id(name) else { continue };
+            for (def, entry) in facts.defs.iter().enumerate() {
+                if entry.name != id || matches!(entry.kind, Kind::Field | Kind::EnumMember | Kind::Impl) {
+                    continue;
+                }
+                let member = Gid {
+                    file,
+                    def: def as DefId,
+                };
+                let Some(container) = self.container(member) else {
+                    continue;
+                };
+                match self.def(container).kind {
+                    Kind::Trait => found.declared.push((container, member)),
+                    Kind::Impl => {
+                        let info = self.impl_info(container);
+                        let Some(head) = head(&info.ty) else { continue };
+                        let is_trait = !matches!(self.item(container).kind, ItemKind::Impl { of: NONE, .. });
+                        let map = if is_trait {
+                            &mut found.traits
+                        } else {
+                            &mut found.inherent
+                        };
+                        map.entry(head).or_default().push((container, member));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let found = Arc::new(found);
+        self.members.set(name.into(), Arc::clone(&found));
+        found
+    }
+
+    /// Returns the supertraits of a trait, `where Self: …` included.
+    pub fn supertraits(&self, of: Gid) -> Vec<Bound> {
+        let mut all = match &self.item(of).kind {
+            ItemKind::Trait { supers } => self.lower_bounds(of.file, supers, 0),
+            _ => Vec::new(),
+        };
+        if let Some(generics) = &self.item(of).generics {
+            for (subject, bounds) in &generics.wheres {
+                if self.lower_type(of.file, *subject) == Ty::SelfOf(of) {
+                    all.extend(self.lower_bounds(of.file, bounds, 0));
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the bounds that a type is known by: those of a parameter, of `Self`, of an associated type.
+    pub fn bounds_of(&self, ty: &Ty) -> Vec<Bound> {
+        match ty {
+            Ty::Bounded(bounds) => bounds.to_vec(),
+            Ty::SelfOf(of) => {
+                let count = self.item(*of).generics.as_ref().map_or(0, |g| g.params.len());
+                let args = (0..count).map(|i| Ty::Param(*of, i as u16)).collect();
+                vec![Bound::Trait {
+                    of: *of,
+                    args,
+                    bindings: Arc::new([]),
+                }]
+            }
+            Ty::Param(owner, index) => {
+                let mut all = Vec::new();
+                let Some(generics) = &self.item(*owner).generics else {
+                    return all;
+                };
+                if let Some(param) = generics.params.get(*index as usize) {
+                    all.extend(self.lower_bounds(owner.file, &param.bounds, 0));
+                }
+                all.extend(self.where_bounds(*owner, ty));
+                // Members of an implementation may bound its parameters further; they are found by the caller.
+                all
+            }
+            Ty::Assoc(base, of, name) => {
+                let mut all = Vec::new();
+                let traits: Vec<Gid> = match of {
+                    Some(of) => vec![*of],
+                    None => self.traits_of(base),
+                };
+                for of in traits {
+                    for gid in self.trait_member(of, name, Ns::Type, 0) {
+                        if let ItemKind::Alias { bounds, .. } = &self.item(gid).kind {
+                            let mut subst = Subst::default();
+                            if let Some(of) = self.container(gid) {
+                                subst.set(of, SELF, (**base).clone());
+                            }
+                            all.extend(
+                                self.lower_bounds(gid.file, bounds, 0)
+                                    .iter()
+                                    .map(|b| b.substitute(&subst)),
+                            );
+                        }
+                    }
+                }
+                let mut owner = &**base;
+                while let Ty::Assoc(inner, ..) = owner {
+                    owner = inner;
+                }
+                if let Ty::Param(owner, _) = owner {
+                    all.extend(self.where_bounds(*owner, ty));
+                }
+                all
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the bounds that the `where` clauses of an item, and of what it lies in, put on a type.
+    fn where_bounds(&self, owner: Gid, ty: &Ty) -> Vec<Bound> {
+        let mut all = Vec::new();
+        if let Some(generics) = &self.item(owner).generics {
+            for (subject, bounds) in &generics.wheres {
+                let subject = self.raw_type(owner.file, *subject);
+                if subject == *ty {
+                    all.extend(self.lower_bounds(owner.file, bounds, 0));
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns a subject of a `where` clause without asking what an associated type stands for: that would ask back.
+    fn raw_type(&self, file: u32, id: u32) -> Ty {
+        use super::code::{Base, Link, TypeRef};
+        if let Some(TypeRef::Path(id)) = self.code(file).types.get(id as usize)
+            && let Some(Link::Path {
+                base: Base::Use(_) | Base::SelfType | Base::Type(_),
+                ..
+            }) = self.code(file).links.get(*id as usize)
+        {
+            return self.path_subject(file, *id);
+        }
+        self.lower_type(file, id)
+    }
+
+    fn path_subject(&self, file: u32, id: u32) -> Ty {
+        use super::code::Link;
+        let Some(Link::Path { base, scope, .. }) = self.code(file).links.get(id as usize).copied() else {
+            return Ty::Unknown;
+        };
+        let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
+        let of = self
+            .resolve_use(file, id)
+            .first()
+            .and_then(super::lookup::Entity::definition);
+        let of = of
+            .and_then(|gid| self.container(gid))
+            .filter(|c| self.def(*c).kind == Kind::Trait);
+        let base = match base {
+            super::code::Base::Use(inner)
+                if self
+                    .resolve_use(file, inner)
+                    .first()
+                    .and_then(super::lookup::Entity::definition)
+                    .is_some_and(|gid| self.def(gid).kind == Kind::AssociatedType) =>
+            {
+                self.path_subject(file, inner)
+            }
+            base => match self.resolve_base(file, base, scope, 0).first() {
+                Some(super::lookup::Entity::Type(Ty::Assoc(inner, Some(of), empty))) if empty.is_empty() => {
+                    return Ty::Assoc(Arc::clone(inner), Some(*of), name.into());
+                }
+                Some(entity) => self.entity_type(entity, &[]),
+                None => Ty::Unknown,
+            },
+        };
+        Ty::Assoc(Arc::new(base), of, name.into())
+    }
+
+    fn traits_of(&self, ty: &Ty) -> Vec<Gid> {
+        self.bounds_of(ty)
+            .into_iter()
+            .filter_map(|bound| match bound {
+                Bound::Trait { of, .. } => Some(of),
+                Bound::Fn(..) => None,
+            })
+            .collect()
+    }
+
+    /// Looks a member up in bounds and their supertraits.
+    fn in_bounds(&self, ty: &Ty, bounds: &[Bound], name: &str, ns: Ns, depth: usize) -> Vec<Member> {
+        let mut found: Vec<Member> = Vec::new();
+        if depth > MAX_DEPTH {
+            return found;
+        }
+        for bound in bounds {
+            let Bound::Trait { of, args, .. } = bound else { continue };
+            let mut subst = Subst::default();
+            subst.set(*of, SELF, ty.clone());
+            for (index, arg) in args.iter().enumerate() {
+                subst.set(*of, index as u16, arg.clone());
+            }
+            let own = self.inside(*of, name, |kind| fits(kind, ns));
+            if own.is_empty() {
+                let supers: Vec<Bound> = self.supertraits(*of).iter().map(|b| b.substitute(&subst)).collect();
+                let inner = self.in_bounds(ty, &supers, name, ns, depth + 1);
+                found.extend(
+                    inner
+                        .into_iter()
+                        .filter(|m| !found.iter().any(|f| f.gid == m.gid))
+                        .collect::<Vec<_>>(),
+                );
+                continue;
+            }
+            for gid in own {
+                if !found.iter().any(|member| member.gid == gid) {
+                    found.push(Member {
+                        gid,
+                        subst: subst.clone(),
+                    });
+                }
+            }
+        }
+        found
+    }
+
+    /// Looks a member up in implementations for a concrete type.
+    fn in_impls(&self, ty: &Ty, named: &NamedMembers, inherent: bool, ns: Ns, depth: usize) -> Vec<Member> {
+        let Some(own) = head(ty) else { return Vec::new() };
+        let map = if inherent { &named.inherent } else { &named.traits };
+        let mut found: Vec<Member> = Vec::new();
+        let mut heads = vec![own];
+        if let Head::Prim(prim) = own
+            && matches!(prim, super::code::Prim::Int)
+        {
+            use super::code::Prim;
+            heads.extend([Prim::I32, Prim::Usize, Prim::U32, Prim::U64, Prim::I64, Prim::U8].map(Head::Prim));
+        }
+        for head in heads {
+            for &(container, gid) in map.get(&head).into_iter().flatten() {
+                if !fits(self.def(gid).kind, ns) {
+                    continue;
+                }
+                let mut subst = Subst::default();
+                if unify(&self.impl_info(container).ty, ty, &[container], &mut subst) {
+                    found.push(Member { gid, subst });
+                }
+            }
+            if !found.is_empty() {
+                break;
+            }
+        }
+        if found.is_empty() && !inherent && depth < MAX_DEPTH {
+            for &(container, gid) in map.get(&Head::Any).into_iter().flatten() {
+                if fits(self.def(gid).kind, ns) && self.blanket_fits(container, ty, depth + 1) {
+                    let mut subst = Subst::default();
+                    unify(&self.impl_info(container).ty, ty, &[container], &mut subst);
+                    found.push(Member { gid, subst });
+                }
+            }
+        }
+        found
+    }
+
+    /// Tells whether a blanket implementation's bounds hold for a type.
+    fn blanket_fits(&self, container: Gid, ty: &Ty, depth: usize) -> bool {
+        let info = self.impl_info(container);
+        let Ty::Param(owner, index) = info.ty else { return false };
+        let bounds = self.bounds_of(&Ty::Param(owner, index));
+        bounds.iter().all(|bound| match bound {
+            Bound::Trait { of, .. } => self.implements(ty, *of, depth + 1),
+            Bound::Fn(..) => matches!(head(ty), Some(Head::Fn)),
+        })
+    }
+
+    /// Tells whether a type implements a trait, as far as the tree and the model of the standard library tell.
+    pub fn implements(&self, ty: &Ty, of: Gid, depth: usize) -> bool {
+        if depth > MAX_DEPTH || ty.is_unknown() {
+            return false;
+        }
+        let bounds = self.bounds_of(ty);
+        if !bounds.is_empty() {
+            if self.bounds_imply(&bounds, of, 0) {
+                return true;
+            }
+            if matches!(ty, Ty::Bounded(_)) {
+                return false;
+            }
+        }
+        if self.impl_for(ty, of, depth).is_some() {
+            return true;
+        }
+        // Marker and derivable traits have no implementation to be seen.
+        of.file >= self.external
+            && matches!(
+                self.name(of),
+                "Clone"
+                    | "Copy"
+                    | "Debug"
+                    | "Send"
+                    | "Sync"
+                    | "Sized"
+                    | "PartialEq"
+                    | "Eq"
+                    | "Hash"
+                    | "PartialOrd"
+                    | "Ord"
+                    | "Default"
+                    | "Unpin"
+                    | "Any"
+                    | "ToOwned"
+            )
+    }
+
+    fn bounds_imply(&self, bounds: &[Bound], of: Gid, depth: usize) -> bool {
+        depth < MAX_DEPTH
+            && bounds.iter().any(|bound| match bound {
+                Bound::Trait { of: other, .. } => {
+                    *other == of || self.bounds_imply(&self.supertraits(*other), of, depth + 1)
+                }
+                Bound::Fn(..) => false,
+            })
+    }
+
+    /// Returns the implementation of a trait for a type, with what its parameters stand for.
+    pub fn impl_for(&self, ty: &Ty, of: Gid, depth: usize) -> Option<(Gid, Subst)> {
+        let own = head(ty)?;
+        let all = self.trait_impls.get_or_init(|| {
+            let mut all: HashMap<Box<str>, Vec<Gid>> = HashMap::new();
+            for file in 0..self.files.len() as u32 {
+                for (def, item) in self.code(file).items.iter().enumerate() {
+                    if let ItemKind::Impl { of, .. } = item.kind
+                        && of != NONE
+                    {
+                        let gid = Gid {
+                            file,
+                            def: def as DefId,
+                        };
+                        if let Some(name) = self.written_name(file, of) {
+                            all.entry(name.into()).or_default().push(gid);
+                        }
+                    }
+                }
+            }
+            all
+        });
+        let mut blanket = None;
+        for &gid in all.get(self.name(of))? {
+            let info = self.impl_info(gid);
+            if info.of.as_ref().is_none_or(|(found, _)| *found != of) {
+                continue;
+            }
+            match head(&info.ty) {
+                Some(Head::Any) if own != Head::Any => {
+                    if blanket.is_none() && depth < MAX_DEPTH && self.blanket_fits(gid, ty, depth + 1) {
+                        let mut subst = Subst::default();
+                        unify(&info.ty, ty, &[gid], &mut subst);
+                        blanket = Some((gid, subst));
+                    }
+                }
+                Some(head) if head == own => {
+                    let mut subst = Subst::default();
+                    if unify(&info.ty, ty, &[gid], &mut subst) {
+                        return Some((gid, subst));
+                    }
+                }
+                _ => {}
+            }
+        }
+        blanket
+    }
+
+    fn written_name(&self, file: u32, ty: u32) -> Option<&str> {
+        match self.code(file).types.get(ty as usize)? {
+            super::code::TypeRef::Path(id) => Some(self.facts(file).name(self.facts(file).uses[*id as usize].name)),
+            _ => None,
+        }
+    }
+
+    /// Returns the members of one name that a type has at one step of dereferencing.
+    fn at_step(&self, ty: &Ty, name: &str, ns: Ns) -> Vec<Member> {
+        let named = self.named(name);
+        if matches!(ty, Ty::Param(..) | Ty::SelfOf(_) | Ty::Assoc(..) | Ty::Bounded(_)) {
+            let mut bounds = self.bounds_of(ty);
+            if let Ty::Bounded(_) = ty {
+                // `impl dyn Trait` has members of its own.
+                let own = self.in_impls(ty, &named, true, ns, 0);
+                if !own.is_empty() {
+                    return own;
+                }
+            }
+            if let Ty::Param(owner, _) = ty {
+                bounds.extend(self.inner_bounds(*owner, ty));
+            }
+            let found = self.in_bounds(ty, &bounds, name, ns, 0);
+            if !found.is_empty() {
+                return found;
+            }
+            return self.in_impls(ty, &named, false, ns, 0);
+        }
+        let own = self.in_impls(ty, &named, true, ns, 0);
+        if !own.is_empty() {
+            return own;
+        }
+        let implemented = self.in_impls(ty, &named, false, ns, 0);
+        if !implemented.is_empty() {
+            return implemented;
+        }
+        // Members with a default body in a trait that the type implements.
+        named
+            .declared
+            .iter()
+            .filter(|(_, gid)| fits(self.def(*gid).kind, ns))
+            .filter_map(|&(of, gid)| {
+                let (container, found) = self.impl_for(ty, of, 0)?;
+                let mut subst = Subst::default();
+                subst.set(of, SELF, ty.clone());
+                if let Some((_, args)) = &self.impl_info(container).of {
+                    for (index, arg) in args.iter().enumerate() {
+                        subst.set(of, index as u16, arg.substitute(&found));
+                    }
+                }
+                Some(Member { gid, subst })
+            })
+            .collect()
+    }
+
+    /// Returns bounds that the methods of an implementation add to its parameters. Which method is asking is not known
+    /// here, so all of them count.
+    fn inner_bounds(&self, owner: Gid, ty: &Ty) -> Vec<Bound> {
+        let mut all = Vec::new();
+        let facts = self.facts(owner.file);
+        for (def, entry) in facts.defs.iter().enumerate().skip(owner.def as usize + 1) {
+            if entry.at.start > self.def(owner).full.end {
+                break;
+            }
+            if entry.container == owner.def {
+                all.extend(self.where_bounds(
+                    Gid {
+                        file: owner.file,
+                        def: def as DefId,
+                    },
+                    ty,
+                ));
+            }
+        }
+        all
+    }
+
+    /// Returns the methods of a name that a value of a type has, at the first step of dereferencing that has any.
+    pub fn method(&self, ty: &Ty, name: &str) -> Vec<Member> {
+        let mut step = ty.clone();
+        for _ in 0..MAX_DEPTH {
+            if step.is_unknown() {
+                return Vec::new();
+            }
+            let stripped = step.strip().clone();
+            let mut found = self.at_step(&stripped, name, Ns::Value);
+            if found.is_empty() && matches!(step, Ty::Ref(_)) {
+                found = self.at_step(&Ty::Ref(Arc::new(stripped.clone())), name, Ns::Value);
+            }
+            if found.is_empty() && !matches!(step, Ty::Ref(_)) {
+                // A method that takes `self` of an implementation for `&T`.
+                found = self.at_step(&Ty::Ref(Arc::new(stripped.clone())), name, Ns::Value);
+            }
+            if !found.is_empty() {
+                return found;
+            }
+            match self.dereference(&stripped) {
+                Some(inner) => step = inner,
+                None => return Vec::new(),
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns what a value dereferences to, without references; arrays read as slices.
+    pub fn dereference(&self, ty: &Ty) -> Option<Ty> {
+        match ty {
+            Ty::Ref(inner) | Ty::Ptr(inner) => Some((**inner).clone()),
+            Ty::Array(inner) => Some(Ty::Slice(Arc::clone(inner))),
+            Ty::Adt(..) | Ty::Param(..) | Ty::Assoc(..) | Ty::Bounded(_) => {
+                let of = self.std("Deref")?;
+                let target = self.normalize(&Ty::Assoc(Arc::new(ty.clone()), Some(of), "Target".into()));
+                (!matches!(target, Ty::Unknown | Ty::Assoc(..))).then_some(target)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what a name means behind a type in a path.
+    pub fn associated(&self, ty: &Ty, name: &str, ns: Ns) -> Vec<Member> {
+        if let Ty::Assoc(inner, Some(of), empty) = ty
+            && empty.is_empty()
+        {
+            // `<T as Trait>::name`.
+            if let Some((container, subst)) = self.impl_for(inner, *of, 0) {
+                let own = self.inside(container, name, |kind| fits(kind, ns));
+                if !own.is_empty() {
+                    return own
+                        .into_iter()
+                        .map(|gid| Member {
+                            gid,
+                            subst: subst.clone(),
+                        })
+                        .collect();
+                }
+            }
+            let mut subst = Subst::default();
+            subst.set(*of, SELF, (**inner).clone());
+            return self
+                .trait_member(*of, name, ns, 0)
+                .into_iter()
+                .map(|gid| Member {
+                    gid,
+                    subst: subst.clone(),
+                })
+                .collect();
+        }
+        let found = self.at_step(ty, name, ns);
+        if !found.is_empty() || !matches!(ty, Ty::Adt(..) | Ty::Prim(_)) {
+            return found;
+        }
+        Vec::new()
+    }
+
+    /// Returns the fields of a name that a value of a type has.
+    pub fn field(&self, ty: &Ty, name: &str) -> Vec<Gid> {
+        let mut step = ty.strip().clone();
+        for _ in 0..MAX_DEPTH {
+            if let Ty::Adt(gid, _) = &step {
+                let found = self.inside(*gid, name, |kind| kind == Kind::Field);
+                if !found.is_empty() {
+                    return found;
+                }
+            }
+            match self.dereference(&step) {
+                Some(inner) => step = inner.strip().clone(),
+                None => break,
+            }
+        }
+        Vec::new()
+    }
+
+    /// Returns what an associated type stands for, or the type itself if that is not known.
+    pub fn normalize(&self, ty: &Ty) -> Ty {
+        self.normalize_at(ty, 0)
+    }
+
+    fn normalize_at(&self, ty: &Ty, depth: usize) -> Ty {
+        if depth > MAX_DEPTH || ty.depth() > 24 {
+            return Ty::Unknown;
+        }
+        let many = |all: &Arc<[Ty]>| -> Arc<[Ty]> { all.iter().map(|ty| self.normalize_at(ty, depth + 1)).collect() };
+        match ty {
+            Ty::Assoc(base, of, name) => {
+                let base = self.normalize_at(base, depth + 1);
+                if base.is_unknown() {
+                    return Ty::Unknown;
+                }
+                let found = self.project(&base, *of, name, depth + 1);
+                found.unwrap_or_else(|| Ty::Assoc(Arc::new(base), *of, Arc::clone(name)))
+            }
+            Ty::Adt(gid, args) => Ty::Adt(*gid, many(args)),
+            Ty::Tuple(all) => Ty::Tuple(many(all)),
+            Ty::Ref(inner) => Ty::Ref(Arc::new(self.normalize_at(inner, depth + 1))),
+            Ty::Slice(inner) => Ty::Slice(Arc::new(self.normalize_at(inner, depth + 1))),
+            Ty::Array(inner) => Ty::Array(Arc::new(self.normalize_at(inner, depth + 1))),
+            _ => ty.clone(),
+        }
+    }
+
+    /// Finds an associated type of a base.
+    fn project(&self, base: &Ty, of: Option<Gid>, name: &str, depth: usize) -> Option<Ty> {
+        // What a bound says outright.
+        let bounds = self.bounds_of(base);
+        if let Some(ty) = self.binding(&bounds, of, name, 0) {
+            return Some(self.normalize_at(&ty, depth + 1));
+        }
+        if matches!(base, Ty::Bounded(_) | Ty::SelfOf(_)) {
+            return None;
+        }
+        let traits = match of {
+            Some(of) => vec![of],
+            None => self.named(name).declared.iter().map(|(of, _)| *of).collect(),
+        };
+        for of in traits {
+            let Some((container, subst)) = self.impl_for(base, of, depth) else {
+                continue;
+            };
+            for gid in self.inside(container, name, |kind| kind == Kind::AssociatedType) {
+                if let ItemKind::Alias { ty, .. } = self.item(gid).kind
+                    && ty != NONE
+                {
+                    return Some(self.normalize_at(&self.lower_type(gid.file, ty).substitute(&subst), depth + 1));
+                }
+            }
+        }
+        None
+    }
+
+    fn binding(&self, bounds: &[Bound], of: Option<Gid>, name: &str, depth: usize) -> Option<Ty> {
+        if depth > 4 {
+            return None;
+        }
+        for bound in bounds {
+            let Bound::Trait {
+                of: found,
+                args,
+                bindings,
+            } = bound
+            else {
+                continue;
+            };
+            if of.is_none_or(|of| of == *found || self.is_iterator_pair(of, *found))
+                && let Some((_, ty)) = bindings.iter().find(|(n, _)| &**n == name)
+            {
+                return Some(ty.clone());
+            }
+            let mut subst = Subst::default();
+            for (index, arg) in args.iter().enumerate() {
+                subst.set(*found, index as u16, arg.clone());
+            }
+            let supers: Vec<Bound> = self.supertraits(*found).iter().map(|b| b.substitute(&subst)).collect();
+            if let Some(ty) = self.binding(&supers, of, name, depth + 1) {
+                return Some(ty);
+            }
+        }
+        None
+    }
+
+    /// `IntoIterator::Item` of an iterator is its `Item`.
+    fn is_iterator_pair(&self, of: Gid, found: Gid) -> bool {
+        of.file >= self.external
+            && found.file >= self.external
+            && self.name(of) == "IntoIterator"
+            && self.name(found) == "Iterator"
+    }
+}
+
+/// Tells whether a member of a kind is what a namespace asks for.
+fn fits(kind: Kind, ns: Ns) -> bool {
+    match ns {
+        Ns::Type => kind == Kind::AssociatedType,
+        Ns::Value => matches!(
+            kind,
+            Kind::Method
+                | Kind::StaticMethod
+                | Kind::TraitMethod
+                | Kind::Function
+                | Kind::Constant
+                | Kind::StaticVariable
+        ),
+        Ns::Macro => false,
+        Ns::Any => kind != Kind::Impl,
+    }
+}
