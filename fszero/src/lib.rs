@@ -1,1 +1,30 @@
-//! See the crate's README.
+//! FSZero owns bytes.
+
+pub mod seam;
+
+mod capture;
+mod collect;
+mod config;
+mod engine;
+mod frame;
+mod journal;
+mod node;
+mod overlay;
+mod publish;
+mod record;
+mod recover;
+mod restore;
+mod revert;
+mod rules;
+mod snapshot;
+mod stage;
+mod statcache;
+mod store;
+mod text;
+mod transaction;
+mod tree;
+mod view;
+mod walk;
+
+pub use config::FsConfig;
+pub use engine::FsZero;

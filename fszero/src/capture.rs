@@ -1,0 +1,200 @@
+//! The capture tier `baseline`: what a command changed, found by comparing the tracked tree before and after it.
+//!
+//! Before: a manifest of everything that ignore rules do not exclude, and of `.git`, with the bytes of every file in the
+//! store (a copy, because a command may write into the very inode; the stat cache makes it a stat per file the second
+//! time). After: the same by the *same* rules. What differs becomes effects of the transaction. Objects of git are
+//! recorded by name only: they never change. If a command made some vanish (a repack), their loss is reported on
+//! restoration, and the objects it made stay, because they may hold the same content. Owner and extended attributes are
+//! not recorded: a file that is put back keeps those of the one it displaces.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zero_contracts::edit::EditReceipt;
+use zero_contracts::files::Captured;
+use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, SessionName, WorkspacePath};
+
+use crate::engine::Shared;
+use crate::node::Node;
+use crate::record::{Batch, Effect, Record};
+use crate::snapshot::{Manifest, SnapshotView, decode, encode};
+use crate::stage::receipt;
+use crate::statcache::{Scope, is_git_object, survey};
+use crate::text::diff::unified;
+
+/// Texts up to this size are compared line by line in receipts.
+const DIFF_BYTES: u64 = 1 << 20;
+
+/// A tree as it was before a command.
+pub(crate) struct Capture {
+    before: Manifest,
+    /// Stamps of ignored files; none after a crash.
+    ignored: Option<HashMap<WorkspacePath, u128>>,
+}
+
+/// What a command did.
+pub(crate) struct Finished {
+    pub batch: Batch,
+    pub changes: Vec<(WorkspacePath, Option<Node>, Option<Node>)>,
+    pub captured: Captured,
+}
+
+impl Capture {
+    /// Records the tree durably; none if it is above the limits.
+    pub fn begin(
+        shared: &Arc<Shared>,
+        cell: &CellId,
+        session: &SessionName,
+        epoch: Epoch,
+        token: &CancelToken,
+    ) -> Result<Option<Self>, Error> {
+        let (files, bytes) = (shared.config.capture_files, shared.config.capture_bytes);
+        let found = survey(
+            shared,
+            Scope {
+                git: true,
+                ignored: true,
+                files,
+                bytes,
+                rules: None,
+            },
+            token,
+        )?;
+        if found.too_large {
+            return Ok(None);
+        }
+        let baseline = shared.store.put(&encode(&found.tracked)?)?;
+        if shared.power() {
+            let pending = shared.store.take_pending();
+            if let Err(e) = shared.store.make_durable(&pending) {
+                shared.store.put_back(pending);
+                return Err(e);
+            }
+        }
+        let begun = Record::CaptureBegun {
+            cell: cell.clone(),
+            session: session.clone(),
+            epoch,
+            baseline,
+        };
+        shared.journal.append(vec![begun], shared.power())?;
+        Ok(Some(Self {
+            before: found.tracked,
+            ignored: Some(found.ignored),
+        }))
+    }
+
+    /// Goes on with what a dead cell had begun.
+    pub fn resume(shared: &Shared, baseline: &Digest) -> Result<Self, Error> {
+        let bytes = shared.store.get(baseline)?;
+        let before = decode(&bytes).ok_or_else(|| {
+            Error::new(
+                zero_contracts::ErrorKind::Corrupt,
+                "the manifest that a command's effects are told by is damaged",
+            )
+        })?;
+        Ok(Self { before, ignored: None })
+    }
+
+    /// Compares, and journals what was found.
+    pub fn finish(self, shared: &Arc<Shared>, cell: &CellId, token: &CancelToken) -> Result<Finished, Error> {
+        let rules = SnapshotView::new(Arc::clone(&shared.store), self.before.clone());
+        let scope = Scope {
+            git: true,
+            ignored: true,
+            files: u64::MAX,
+            bytes: u64::MAX,
+            rules: Some(&rules),
+        };
+        let after = survey(shared, scope, token)?;
+        let mut changes = Vec::new();
+        let (mut old, mut new) = (self.before.into_iter().peekable(), after.tracked.into_iter().peekable());
+        loop {
+            let order = match (old.peek(), new.peek()) {
+                (None, None) => break,
+                (Some(_), None) => std::cmp::Ordering::Less,
+                (None, Some(_)) => std::cmp::Ordering::Greater,
+                (Some(a), Some(b)) => a.0.cmp(&b.0),
+            };
+            let was = if order.is_le() { old.next() } else { None };
+            let is = if order.is_ge() { new.next() } else { None };
+            let (path, was, is) = match (was, is) {
+                (Some((path, was)), Some((_, is))) => (path, Some(was), Some(is)),
+                (Some((path, was)), None) => (path, Some(was), None),
+                (None, Some((path, is))) => (path, None, Some(is)),
+                (None, None) => break,
+            };
+            if was != is {
+                changes.push((path, was, is));
+            }
+        }
+        let lost = changes
+            .iter()
+            .any(|(path, was, is)| was.is_some() && is.is_none() && is_git_object(path));
+        let kept = |path: &WorkspacePath, was: &Option<Node>| lost && was.is_none() && in_git_objects(path);
+        let mut effects = Vec::new();
+        for (path, before, after) in changes.iter().filter(|(path, was, _)| !kept(path, was)) {
+            let temp = effects.len() as u32;
+            effects.push(Effect::Captured {
+                path: path.clone(),
+                temp,
+                before: before.clone(),
+                after: after.clone(),
+            });
+        }
+        let batch = Batch {
+            tag: shared.fresh_tag(),
+            effects,
+        };
+        shared.journal.append(
+            vec![Record::CaptureEnded {
+                cell: cell.clone(),
+                batch: batch.clone(),
+            }],
+            false,
+        )?;
+        let ignored_paths = self.ignored.map_or(0, |before| differing(&before, &after.ignored));
+        let receipts = changes
+            .iter()
+            .map(|(path, was, is)| describe(shared, path, was.as_ref(), is.as_ref()))
+            .collect();
+        Ok(Finished {
+            batch,
+            changes,
+            captured: Captured {
+                receipts,
+                ignored_paths,
+            },
+        })
+    }
+}
+
+/// Tells whether a path is `.git/objects` or below it.
+fn in_git_objects(path: &WorkspacePath) -> bool {
+    let names: Vec<&[u8]> = path.components().collect();
+    names.windows(2).any(|pair| pair == [&b".git"[..], &b"objects"[..]])
+}
+
+fn differing(before: &HashMap<WorkspacePath, u128>, after: &HashMap<WorkspacePath, u128>) -> u64 {
+    let changed = after
+        .iter()
+        .filter(|(path, stamp)| before.get(*path) != Some(stamp))
+        .count();
+    let gone = before.keys().filter(|path| !after.contains_key(*path)).count();
+    (changed + gone) as u64
+}
+
+fn describe(shared: &Shared, path: &WorkspacePath, before: Option<&Node>, after: Option<&Node>) -> EditReceipt {
+    let mut receipt = receipt(path, before, after);
+    let bytes = |node: Option<&Node>| match node {
+        Some(Node::File { digest, bytes, .. }) if *bytes <= DIFF_BYTES && !in_git_objects(path) => {
+            shared.store.get(digest).ok()
+        }
+        Some(_) => None,
+        None => Some(Vec::new()),
+    };
+    if let (Some(old), Some(new)) = (bytes(before), bytes(after)) {
+        receipt.diff = unified(&old, &new);
+    }
+    receipt
+}

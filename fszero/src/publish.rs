@@ -1,0 +1,803 @@
+//! Publication: planned effects become changes of the live tree, journalled before and verified after each.
+//!
+//! What has to be durable before what (durability `power`; in parentheses why):
+//! 1. the journal's intents, before anything is made in the tree (else a crash leaves what nobody knows of);
+//! 2. the bytes of every new file, in the staging directory, before the first effect (else a path could hold a torn
+//!    file, which restoration would take for somebody else's);
+//! 3. every directory entry and kept preimage, before the commit record (a record found after a crash means that the
+//!    tree is whole: only temporaries are left to remove);
+//! 4. the commit record, before the caller hears of success and before a displaced inode is removed.
+//!
+//! The *preimage* that a crash needs is the displaced inode itself: an exchange or a rename never destroys it. Its bytes
+//! also go to the journal (small files, with the intents) or become an object (large ones, while they are verified), for
+//! a later undo.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use zero_contracts::objects::ObjectWriter as _;
+use zero_contracts::response::PathConflict;
+use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Handle, SessionName, WorkspacePath};
+
+use crate::engine::Shared;
+use crate::node::{Meta, Node};
+use crate::overlay::Body;
+use crate::record::{Batch, Effect, Inline, Record};
+use crate::seam::Rename;
+use crate::stage::Planned;
+use crate::store::INLINE_BYTES;
+use crate::tree::{STAGING_PREFIX, changing, io, os, stat_at};
+
+/// Preimages inside one record of the journal take at most this much; the rest become objects.
+const INLINE_TOTAL: u64 = 8 << 20;
+
+/// With more directories than this to flush, the whole file system is.
+const SYNC_DIRECTORIES: usize = 128;
+
+/// Temporaries that are open at once while they are made durable.
+const OPEN_FILES: usize = 64;
+
+/// The name of a batch's staging directory, directly under the root.
+pub(crate) fn staging_name(tag: u64) -> Vec<u8> {
+    [STAGING_PREFIX, format!("{tag:016x}").as_bytes()].concat()
+}
+
+pub(crate) fn staging_path(tag: u64) -> WorkspacePath {
+    WorkspacePath::from_raw(&staging_name(tag)).unwrap_or_default()
+}
+
+/// A temporary's name inside the staging directory.
+pub(crate) fn temp_name(temp: u32) -> Vec<u8> {
+    temp.to_string().into_bytes()
+}
+
+/// Directories by path, opened beneath the root, and those whose entries changed.
+pub(crate) struct Directories<'a> {
+    shared: &'a Shared,
+    open: HashMap<WorkspacePath, Arc<OwnedFd>>,
+    dirty: HashMap<(u64, u64), Arc<OwnedFd>>,
+    everything: bool,
+}
+
+impl<'a> Directories<'a> {
+    pub fn new(shared: &'a Shared) -> Self {
+        Self {
+            shared,
+            open: HashMap::new(),
+            dirty: HashMap::new(),
+            everything: false,
+        }
+    }
+
+    /// The directory that holds a path, and the name in it; it counts as changed if `dirty`.
+    pub fn of(&mut self, path: &WorkspacePath, dirty: bool) -> Result<(Arc<OwnedFd>, Vec<u8>), Error> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(Error::invalid("the workspace root cannot be replaced").with_path(path));
+        };
+        let directory = match self.open.get(&parent) {
+            Some(directory) => Arc::clone(directory),
+            None => {
+                let opened = self
+                    .shared
+                    .tree
+                    .directory(&parent)
+                    .map_err(|e| os(e, "opening the directory of", path))?;
+                if self.open.len() >= SYNC_DIRECTORIES {
+                    self.open.clear();
+                }
+                let directory = Arc::new(opened);
+                self.open.insert(parent, Arc::clone(&directory));
+                directory
+            }
+        };
+        if dirty {
+            self.mark(&directory)?;
+        }
+        Ok((directory, name.to_vec()))
+    }
+
+    /// A directory's entries changed.
+    pub fn mark(&mut self, directory: &Arc<OwnedFd>) -> Result<(), Error> {
+        if !self.shared.power() || self.everything {
+            return Ok(());
+        }
+        let stat = rustix::fs::fstat(directory.as_fd()).map_err(|e| os(e, "looking at", &WorkspacePath::root()))?;
+        self.dirty.insert((stat.st_dev, stat.st_ino), Arc::clone(directory));
+        if self.dirty.len() > SYNC_DIRECTORIES {
+            self.everything = true;
+            self.dirty.clear();
+        }
+        Ok(())
+    }
+
+    /// Paths lead elsewhere now.
+    pub fn forget(&mut self) {
+        self.open.clear();
+    }
+
+    /// Makes all changed entries durable.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        let fail = |e: std::io::Error| io(&e, "flushing", &WorkspacePath::root());
+        if self.everything {
+            self.shared.seam.sync_all(self.shared.tree.root()).map_err(fail)?;
+        }
+        for (_, directory) in self.dirty.drain() {
+            self.shared.seam.sync_directory(directory.as_fd()).map_err(fail)?;
+        }
+        self.everything = false;
+        Ok(())
+    }
+}
+
+/// What is to be published of one effect.
+struct Step {
+    effect: Effect,
+    body: Option<Body>,
+    keep: Option<WorkspacePath>,
+}
+
+pub(crate) struct Publication<'a> {
+    pub shared: &'a Shared,
+    pub cell: &'a CellId,
+    pub session: &'a SessionName,
+    pub epoch: Epoch,
+    pub token: &'a CancelToken,
+}
+
+/// Why an effect was not published, with what is known of both versions.
+pub(crate) struct Refusal {
+    pub error: Error,
+    pub conflict: Option<PathConflict>,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Self { error, conflict: None }
+    }
+}
+
+impl Publication<'_> {
+    /// Publishes a batch. On an error the caller takes back what the journal says.
+    ///
+    /// The batch goes to `begun` before anything is journalled.
+    pub fn publish(&self, planned: impl Iterator<Item = Planned>, begun: &mut Vec<Batch>) -> Result<(), Refusal> {
+        let (steps, mut inline) = self.prepare(planned)?;
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.token.check()?;
+        let pending = self.shared.pending_inline(&mut inline)?;
+        let batch = Batch {
+            tag: self.shared.fresh_tag(),
+            effects: steps.iter().map(|s| s.effect.clone()).collect(),
+        };
+        let intents = Record::Intents {
+            cell: self.cell.clone(),
+            session: self.session.clone(),
+            epoch: self.epoch,
+            batch: batch.clone(),
+            objects: inline,
+        };
+        if let Err(e) = self.shared.journal.append(vec![intents], self.shared.power()) {
+            pending.give_back(&self.shared.store);
+            return Err(e.into());
+        }
+        let tag = batch.tag;
+        begun.push(batch);
+        if let Err(e) = self.shared.store.make_durable(&pending.large) {
+            pending.give_back(&self.shared.store);
+            return Err(e.into());
+        }
+        let mut directories = Directories::new(self.shared);
+        let staging = self.make_staging(tag, &mut directories)?;
+        self.make_temporaries(&steps, &staging, &mut directories)?;
+        for step in &steps {
+            self.token.check()?;
+            self.carry_out(&step.effect, &staging, &mut directories)?;
+        }
+        directories.sync()?;
+        Ok(())
+    }
+
+    fn prepare(&self, planned: impl Iterator<Item = Planned>) -> Result<(Vec<Step>, Vec<Inline>), Refusal> {
+        let mut steps = Vec::new();
+        let mut inline = Vec::new();
+        let mut room = INLINE_TOTAL;
+        for planned in planned {
+            let temp = steps.len() as u32;
+            let mut preimage = |node: &Node, body: Option<&Body>| -> Result<(), Refusal> {
+                let (Node::File { digest, bytes, .. }, Some(body)) = (node, body) else {
+                    return Ok(());
+                };
+                if *bytes > INLINE_BYTES || *bytes > room {
+                    return Ok(());
+                }
+                let mut content = Vec::with_capacity(*bytes as usize);
+                let unreadable = |e: std::io::Error| io(&e, "reading what is to be replaced", &WorkspacePath::root());
+                match self.shared.open_body(body, digest) {
+                    Ok(mut source) => source.read_to_end(&mut content).map_err(unreadable)?,
+                    // Somebody removed it since: the effect itself will find out.
+                    Err(e) if e.kind == ErrorKind::NotFound => return Ok(()),
+                    Err(e) => return Err(e.into()),
+                };
+                if Digest::of(&content) == *digest {
+                    room -= *bytes;
+                    inline.push(Inline {
+                        digest: *digest,
+                        bytes: content,
+                    });
+                }
+                Ok(())
+            };
+            steps.push(match planned {
+                Planned::Nothing => continue,
+                Planned::Create { path, after, body } => Step {
+                    effect: Effect::Create { path, temp, after },
+                    body,
+                    keep: None,
+                },
+                Planned::Replace { before, after, .. } if before == after => continue,
+                Planned::Replace {
+                    path,
+                    before,
+                    before_body,
+                    after,
+                    body,
+                    keep,
+                } => {
+                    preimage(&before, Some(&before_body))?;
+                    let keep = match &before_body {
+                        Body::Live(origin) if keep => Some(origin.clone()),
+                        _ => None,
+                    };
+                    Step {
+                        effect: Effect::Replace {
+                            path,
+                            temp,
+                            before,
+                            after,
+                        },
+                        body: Some(body),
+                        keep,
+                    }
+                }
+                Planned::Remove {
+                    path,
+                    before,
+                    before_body,
+                } => {
+                    preimage(&before, before_body.as_ref())?;
+                    Step {
+                        effect: Effect::Remove { path, temp, before },
+                        body: None,
+                        keep: None,
+                    }
+                }
+                Planned::Rename { from, to, before } => Step {
+                    effect: Effect::Rename { from, to, before },
+                    body: None,
+                    keep: None,
+                },
+                Planned::Chmod { before, after, .. } if before == after => continue,
+                Planned::Chmod { path, before, after } => Step {
+                    effect: Effect::Chmod { path, before, after },
+                    body: None,
+                    keep: None,
+                },
+            });
+        }
+        Ok((steps, inline))
+    }
+
+    fn make_staging(&self, tag: u64, directories: &mut Directories<'_>) -> Result<Arc<OwnedFd>, Error> {
+        let path = staging_path(tag);
+        let fail = |e: std::io::Error| io(&e, "making", &path);
+        self.shared
+            .seam
+            .make_directory(self.shared.tree.root(), &staging_name(tag), 0o700)
+            .map_err(fail)?;
+        let staging = Arc::new(self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?);
+        let root = self
+            .shared
+            .tree
+            .directory(&WorkspacePath::root())
+            .map_err(|e| os(e, "opening", &path))?;
+        directories.mark(&Arc::new(root))?;
+        Ok(staging)
+    }
+
+    fn make_temporaries(
+        &self,
+        steps: &[Step],
+        staging: &Arc<OwnedFd>,
+        directories: &mut Directories<'_>,
+    ) -> Result<(), Error> {
+        let mut open: Vec<OwnedFd> = Vec::new();
+        let power = self.shared.power();
+        for step in steps {
+            let (path, temp, after) = match &step.effect {
+                Effect::Create { path, temp, after } | Effect::Replace { path, temp, after, .. } => {
+                    (path, *temp, after)
+                }
+                _ => continue,
+            };
+            self.token.check()?;
+            if let Some(file) = self.make_temporary(path, temp, after, step, staging.as_fd())?
+                && power
+            {
+                open.push(file);
+            }
+            if open.len() >= OPEN_FILES {
+                self.sync_files(&mut open)?;
+            }
+        }
+        self.sync_files(&mut open)?;
+        directories.mark(staging)
+    }
+
+    fn sync_files(&self, open: &mut Vec<OwnedFd>) -> Result<(), Error> {
+        for file in open.drain(..) {
+            self.shared
+                .seam
+                .sync(file.as_fd())
+                .map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
+        }
+        Ok(())
+    }
+
+    /// Makes one temporary complete, but for its durability: content, then owner and attributes, then mode. It is
+    /// private until then, in a directory that is private.
+    fn make_temporary(
+        &self,
+        path: &WorkspacePath,
+        temp: u32,
+        after: &Node,
+        step: &Step,
+        staging: std::os::fd::BorrowedFd<'_>,
+    ) -> Result<Option<OwnedFd>, Error> {
+        let name = temp_name(temp);
+        let seam = &self.shared.seam;
+        let fail = |e: std::io::Error| io(&e, "preparing", path);
+        match after {
+            Node::Directory { mode } => {
+                seam.make_directory(staging, &name, 0o700).map_err(fail)?;
+                let flags = rustix::fs::OFlags::RDONLY
+                    | rustix::fs::OFlags::DIRECTORY
+                    | rustix::fs::OFlags::NOFOLLOW
+                    | rustix::fs::OFlags::CLOEXEC;
+                let made = rustix::fs::openat(staging, &name[..], flags, rustix::fs::Mode::empty())
+                    .map_err(|e| fail(e.into()))?;
+                self.inherit_group(path, made.as_fd())?;
+                seam.chmod(made.as_fd(), *mode).map_err(fail)?;
+                Ok(None)
+            }
+            Node::Symlink { target } => {
+                seam.symlink(target, staging, &name).map_err(fail)?;
+                Ok(None)
+            }
+            Node::File { mode, digest, bytes } => {
+                let body = step
+                    .body
+                    .as_ref()
+                    .ok_or_else(|| Error::new(ErrorKind::Internal, "a file without content was planned"))?;
+                let file = seam.create(staging, &name, 0o600).map_err(fail)?;
+                self.shared
+                    .copy_body(body, digest, *bytes, file.as_fd(), path, self.token)?;
+                match &step.keep {
+                    Some(origin) => self.shared.keep_attributes(origin, file.as_fd(), path)?,
+                    None => self.inherit_group(path, file.as_fd())?,
+                }
+                seam.chmod(file.as_fd(), *mode).map_err(fail)?;
+                Ok(Some(file))
+            }
+            Node::Other => Err(Error::new(ErrorKind::Internal, "a device was planned")),
+        }
+    }
+
+    /// In a set-group-id directory a new entry gets the directory's group.
+    fn inherit_group(&self, path: &WorkspacePath, file: std::os::fd::BorrowedFd<'_>) -> Result<(), Error> {
+        let parent = path.parent().unwrap_or_default();
+        if let Ok(Some(meta)) = self.shared.tree.stat(&parent)
+            && meta.mode & 0o2000 != 0
+        {
+            let own = rustix::fs::fstat(file).map_err(|e| os(e, "looking at", path))?;
+            if own.st_gid != meta.gid {
+                self.shared
+                    .seam
+                    .chown(file, own.st_uid, meta.gid)
+                    .map_err(|e| io(&e, "preparing", path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(
+        &self,
+        effect: &Effect,
+        staging: &Arc<OwnedFd>,
+        directories: &mut Directories<'_>,
+    ) -> Result<(), Refusal> {
+        let seam = &self.shared.seam;
+        match effect {
+            Effect::Create { path, temp, after } => {
+                let (directory, name) = directories.of(path, true)?;
+                match seam.rename(
+                    staging.as_fd(),
+                    &temp_name(*temp),
+                    directory.as_fd(),
+                    &name,
+                    Rename::NoReplace,
+                ) {
+                    Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
+                        return Err(self.refuse(
+                            path,
+                            "something is there that was not when this was staged",
+                            Some(after),
+                        ));
+                    }
+                    other => other.map_err(|e| rename_failed(&e, path))?,
+                }
+            }
+            Effect::Replace { path, temp, before, .. } => {
+                let (directory, name) = directories.of(path, true)?;
+                let exchange = || {
+                    seam.rename(
+                        staging.as_fd(),
+                        &temp_name(*temp),
+                        directory.as_fd(),
+                        &name,
+                        Rename::Exchange,
+                    )
+                };
+                match exchange() {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                        return Err(self.refuse(path, "it was removed since this was staged", None));
+                    }
+                    other => other.map_err(|e| rename_failed(&e, path))?,
+                }
+                if let Err(found) = self.check_displaced(staging.as_fd(), &temp_name(*temp), before, path) {
+                    exchange().map_err(|e| rename_failed(&e, path))?;
+                    return Err(found);
+                }
+            }
+            Effect::Remove { path, temp, before } => {
+                let (directory, name) = directories.of(path, true)?;
+                match seam.rename(
+                    directory.as_fd(),
+                    &name,
+                    staging.as_fd(),
+                    &temp_name(*temp),
+                    Rename::NoReplace,
+                ) {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                        return Err(self.refuse(path, "it was removed since this was staged", None));
+                    }
+                    other => other.map_err(|e| rename_failed(&e, path))?,
+                }
+                if before.is_directory() {
+                    directories.forget();
+                }
+                if let Err(found) = self.check_displaced(staging.as_fd(), &temp_name(*temp), before, path) {
+                    seam.rename(
+                        staging.as_fd(),
+                        &temp_name(*temp),
+                        directory.as_fd(),
+                        &name,
+                        Rename::NoReplace,
+                    )
+                    .map_err(|e| rename_failed(&e, path))?;
+                    return Err(found);
+                }
+            }
+            Effect::Rename { from, to, before } => {
+                let (source, old) = directories.of(from, true)?;
+                let (target, new) = directories.of(to, true)?;
+                match seam.rename(source.as_fd(), &old, target.as_fd(), &new, Rename::NoReplace) {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                        return Err(self.refuse(from, "it was removed since this was staged", None));
+                    }
+                    Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
+                        return Err(self.refuse(to, "something is there that was not when this was staged", None));
+                    }
+                    other => other.map_err(|e| rename_failed(&e, from))?,
+                }
+                directories.forget();
+                if !before.is_directory()
+                    && let Err(found) = self.check_displaced(target.as_fd(), &new, before, from)
+                {
+                    seam.rename(target.as_fd(), &new, source.as_fd(), &old, Rename::NoReplace)
+                        .map_err(|e| rename_failed(&e, from))?;
+                    return Err(found);
+                }
+            }
+            Effect::Chmod { path, before, after } => {
+                let handle = self.shared.tree.handle(path).map_err(|e| os(e, "opening", path))?;
+                let meta = Meta::new(&rustix::fs::fstat(&handle).map_err(|e| os(e, "looking at", path))?);
+                if (meta.kind, meta.mode) != (before.kind(), before.mode()) {
+                    return Err(self.refuse(path, "its mode changed since this was staged", None));
+                }
+                seam.chmod(handle.as_fd(), after.mode())
+                    .map_err(|e| io(&e, "setting the mode of", path))?;
+                if self.shared.power() {
+                    // An O_PATH descriptor cannot be flushed; its directory's file system can.
+                    match self.shared.tree.open_file(path) {
+                        Ok((file, _)) => seam.sync(file.as_fd()),
+                        Err(_) => match self.shared.tree.directory(path) {
+                            Ok(directory) => seam.sync_directory(directory.as_fd()),
+                            Err(_) => seam.sync_all(self.shared.tree.root()),
+                        },
+                    }
+                    .map_err(|e| io(&e, "flushing", path))?;
+                }
+            }
+            Effect::Captured { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// Checks that what was displaced is what was expected; a large file's bytes become an object on the way.
+    fn check_displaced(
+        &self,
+        directory: std::os::fd::BorrowedFd<'_>,
+        name: &[u8],
+        before: &Node,
+        path: &WorkspacePath,
+    ) -> Result<(), Refusal> {
+        let found = self.shared.node_at(directory, name, path, true, self.token)?;
+        if found.as_ref() == Some(before) {
+            if before.is_directory() {
+                let inside = self.shared.is_empty_directory(directory, name, path)?;
+                if !inside {
+                    return Err(self.refuse(path, "something was put into it since this was staged", None));
+                }
+            }
+            return Ok(());
+        }
+        let ours = before.handle();
+        let theirs = match &found {
+            Some(Node::File { .. }) => self.shared.keep_file(directory, name, path).ok().map(Handle::blob),
+            _ => None,
+        };
+        let detail = format!(
+            "`{path}` is {} and was {} when this was staged",
+            Node::describe(found.as_ref()),
+            Node::describe(Some(before))
+        );
+        Err(Refusal {
+            error: Error::new(ErrorKind::Conflict, format!("{detail}; nothing was changed"))
+                .with_path(path)
+                .retryable(true),
+            conflict: Some(PathConflict {
+                path: path.to_string(),
+                detail,
+                ours,
+                theirs,
+            }),
+        })
+    }
+
+    fn refuse(&self, path: &WorkspacePath, why: &str, ours: Option<&Node>) -> Refusal {
+        let theirs = self.shared.keep_live(path);
+        Refusal {
+            error: Error::new(ErrorKind::Conflict, format!("`{path}`: {why}; nothing was changed"))
+                .with_path(path)
+                .retryable(true),
+            conflict: Some(PathConflict {
+                path: path.to_string(),
+                detail: why.to_owned(),
+                ours: ours.and_then(Node::handle),
+                theirs,
+            }),
+        }
+    }
+}
+
+fn rename_failed(e: &std::io::Error, path: &WorkspacePath) -> Error {
+    match e.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::XDEV) => Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "`{path}` lies on another file system than the workspace root, where changes cannot be made atomically"
+            ),
+        )
+        .with_path(path),
+        Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Error::new(
+            ErrorKind::Unsupported,
+            format!(
+                "the file system of `{path}` does not do what atomic publication needs (renameat2 with exchange): {e}"
+            ),
+        )
+        .with_path(path),
+        _ => io(e, "publishing", path),
+    }
+}
+
+impl Shared {
+    /// Copies content into a new file, checking its digest.
+    pub fn copy_body(
+        &self,
+        body: &Body,
+        digest: &Digest,
+        bytes: u64,
+        into: std::os::fd::BorrowedFd<'_>,
+        path: &WorkspacePath,
+        token: &CancelToken,
+    ) -> Result<(), Error> {
+        let fail = |e: std::io::Error| io(&e, "writing", path);
+        if let Body::Memory(content) = body {
+            return self.seam.write(into, content).map_err(fail);
+        }
+        let mut source = self.open_body(body, digest)?;
+        let mut hasher = zero_contracts::Hasher::new();
+        let mut buffer = vec![0; bytes.clamp(1, 1 << 20) as usize];
+        loop {
+            token.check()?;
+            let mut filled = 0;
+            while filled < buffer.len() {
+                match source.read(&mut buffer[filled..]) {
+                    Ok(0) => break,
+                    Ok(n) => filled += n,
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(e) => return Err(crate::store::from_writer(e)),
+                }
+            }
+            if filled == 0 {
+                break;
+            }
+            hasher.update(&buffer[..filled]);
+            self.seam.write(into, &buffer[..filled]).map_err(fail)?;
+        }
+        if hasher.finish() == *digest {
+            Ok(())
+        } else {
+            Err(changing(path))
+        }
+    }
+
+    /// Gives a new file the owner, access list and extended attributes of the one it replaces, or refuses.
+    pub fn keep_attributes(
+        &self,
+        origin: &WorkspacePath,
+        file: std::os::fd::BorrowedFd<'_>,
+        path: &WorkspacePath,
+    ) -> Result<(), Error> {
+        let (old, meta) = self.tree.open_file(origin)?;
+        let fail = |e: Errno| os(e, "looking at", path);
+        let refused = |what: &str, e: &std::io::Error| {
+            Error::new(
+                ErrorKind::Denied,
+                format!("`{path}` cannot be replaced without losing its {what}: {e}"),
+            )
+            .with_path(path)
+        };
+        let own = rustix::fs::fstat(file).map_err(fail)?;
+        if (own.st_uid, own.st_gid) != (meta.uid, meta.gid) {
+            self.seam
+                .chown(file, meta.uid, meta.gid)
+                .map_err(|e| refused("owner", &e))?;
+        }
+        let names = |fd: std::os::fd::BorrowedFd<'_>| -> Result<Vec<Vec<u8>>, Errno> {
+            let mut list = Vec::with_capacity(64 * 1024);
+            match rustix::fs::flistxattr(fd, rustix::buffer::spare_capacity(&mut list)) {
+                Ok(_) => Ok(list
+                    .split(|&b| b == 0)
+                    .filter(|name| !name.is_empty())
+                    .map(<[u8]>::to_vec)
+                    .collect()),
+                Err(Errno::NOTSUP) => Ok(Vec::new()),
+                Err(e) => Err(e),
+            }
+        };
+        let wanted = names(old.as_fd()).map_err(fail)?;
+        for name in names(file).map_err(fail)? {
+            // A label that the system gives every new file is no attribute to take away.
+            if !wanted.contains(&name) && !name.starts_with(b"security.") {
+                self.seam
+                    .remove_xattr(file, &name)
+                    .map_err(|e| refused("attributes", &e))?;
+            }
+        }
+        for name in wanted {
+            let mut value = Vec::with_capacity(64 * 1024);
+            rustix::fs::fgetxattr(&old, &name[..], rustix::buffer::spare_capacity(&mut value)).map_err(fail)?;
+            let mut own = Vec::with_capacity(64 * 1024);
+            if rustix::fs::fgetxattr(file, &name[..], rustix::buffer::spare_capacity(&mut own)).is_ok() && own == value
+            {
+                continue;
+            }
+            self.seam
+                .set_xattr(file, &name, &value)
+                .map_err(|e| refused(&format!("attribute {}", String::from_utf8_lossy(&name)), &e))?;
+        }
+        Ok(())
+    }
+
+    /// What an entry of an open directory holds. With `keep`, the bytes of a large file become an object.
+    pub fn node_at(
+        &self,
+        directory: std::os::fd::BorrowedFd<'_>,
+        name: &[u8],
+        path: &WorkspacePath,
+        keep: bool,
+        token: &CancelToken,
+    ) -> Result<Option<Node>, Error> {
+        use rustix::fs::{Mode, OFlags, openat};
+        use zero_contracts::read::EntryKind;
+        let fail = |e: Errno| os(e, "reading", path);
+        let Some(meta) = stat_at(directory, name).map_err(fail)? else {
+            return Ok(None);
+        };
+        Ok(Some(match meta.kind {
+            EntryKind::Directory => Node::Directory { mode: meta.mode },
+            EntryKind::Symlink => Node::Symlink {
+                target: crate::tree::link_at(directory, name).map_err(fail)?,
+            },
+            EntryKind::Other => Node::Other,
+            EntryKind::File => {
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+                let mut file = std::fs::File::from(openat(directory, name, flags, Mode::empty()).map_err(fail)?);
+                if keep && meta.size > INLINE_BYTES {
+                    let mut writer = self.store.writer_of()?;
+                    crate::text::splice(&[], &mut file, &mut writer, token)?;
+                    let (digest, bytes) = Box::new(writer).finish()?;
+                    Node::File {
+                        mode: meta.mode,
+                        digest,
+                        bytes,
+                    }
+                } else {
+                    let (digest, bytes) = crate::tree::digest_of(&mut file, path, token)?;
+                    Node::File {
+                        mode: meta.mode,
+                        digest,
+                        bytes,
+                    }
+                }
+            }
+        }))
+    }
+
+    /// Stores the bytes of a file, so that a handle of them can be given.
+    pub fn keep_file(
+        &self,
+        directory: std::os::fd::BorrowedFd<'_>,
+        name: &[u8],
+        path: &WorkspacePath,
+    ) -> Result<Digest, Error> {
+        use rustix::fs::{Mode, OFlags, openat};
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(directory, name, flags, Mode::empty()).map_err(|e| os(e, "reading", path))?;
+        let mut writer = self.store.writer_of()?;
+        crate::text::splice(&[], &mut std::fs::File::from(file), &mut writer, &CancelToken::new())?;
+        Ok(Box::new(writer).finish()?.0)
+    }
+
+    /// Stores the bytes of the live file at a canonical path, if one is there.
+    pub fn keep_live(&self, path: &WorkspacePath) -> Option<Handle> {
+        let (mut file, _) = self.tree.open_file(path).ok()?;
+        let mut writer = self.store.writer_of().ok()?;
+        crate::text::splice(&[], &mut file, &mut writer, &CancelToken::new()).ok()?;
+        Some(Handle::blob(Box::new(writer).finish().ok()?.0))
+    }
+
+    pub fn is_empty_directory(
+        &self,
+        directory: std::os::fd::BorrowedFd<'_>,
+        name: &[u8],
+        path: &WorkspacePath,
+    ) -> Result<bool, Error> {
+        use rustix::fs::{Dir, Mode, OFlags, openat};
+        let fail = |e: Errno| os(e, "listing", path);
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(directory, name, flags, Mode::empty()).map_err(fail)?;
+        for entry in Dir::read_from(&opened).map_err(fail)? {
+            if !matches!(entry.map_err(fail)?.file_name().to_bytes(), b"." | b"..") {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,691 @@
+//! Taking back what was published, after a refusal, a cancellation or a crash: one routine for all.
+//!
+//! It knows only what the journal says and what is there now, looks at each path before it writes, and may be cut off
+//! and begun again at any point. Effects are taken back in reverse order; each is the inverse rename or exchange, so the
+//! displaced inode itself comes back. Temporaries go only when everything else is back (and durable).
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::Dir;
+use rustix::io::Errno;
+use zero_contracts::files::Restoration;
+use zero_contracts::response::PathConflict;
+use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
+
+use crate::engine::Shared;
+use crate::node::Node;
+use crate::overlay::Body;
+use crate::publish::{Directories, staging_name, staging_path, temp_name};
+use crate::record::{Batch, Effect};
+use crate::seam::Rename;
+use crate::tree::{io, os};
+
+pub(crate) struct Restorer<'a> {
+    shared: &'a Shared,
+    directories: Directories<'a>,
+    result: Restoration,
+    token: CancelToken,
+    /// Changes of commands that are taken back are listed with both handles: nobody knows for sure whose they were.
+    list_captured: bool,
+}
+
+/// Takes batches back, the last first, and removes their temporaries.
+pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -> Result<Restoration, Error> {
+    let mut restorer = Restorer {
+        shared,
+        directories: Directories::new(shared),
+        result: Restoration::default(),
+        token: CancelToken::new(),
+        list_captured,
+    };
+    for batch in batches.iter().rev() {
+        restorer.batch(batch)?;
+    }
+    restorer.directories.sync()?;
+    for batch in batches {
+        purge(shared, batch.tag)?;
+    }
+    let mut result = restorer.result;
+    result.restored.sort();
+    result.restored.dedup();
+    Ok(result)
+}
+
+/// Removes a staging directory and all it holds.
+pub(crate) fn purge(shared: &Shared, tag: u64) -> Result<(), Error> {
+    let path = staging_path(tag);
+    let staging = match shared.tree.directory(&path) {
+        Ok(staging) => staging,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(e) => return Err(os(e, "opening", &path)),
+    };
+    empty(shared, &staging, &path)?;
+    shared
+        .seam
+        .remove_directory(shared.tree.root(), &staging_name(tag))
+        .map_err(|e| io(&e, "removing", &path))
+}
+
+/// Removes everything in a directory of ours. What was put into a directory that we had moved aside goes with it.
+fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(), Error> {
+    let fail = |e: Errno| os(e, "listing", path);
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let name = entry.file_name().to_bytes();
+        if !matches!(name, b"." | b"..") {
+            names.push(name.to_vec());
+        }
+    }
+    for name in names {
+        let gone = match shared.seam.unlink(directory.as_fd(), &name) {
+            Err(e)
+                if matches!(
+                    e.raw_os_error().map(Errno::from_raw_os_error),
+                    Some(Errno::ISDIR | Errno::PERM)
+                ) =>
+            {
+                shared.seam.remove_directory(directory.as_fd(), &name)
+            }
+            other => other,
+        };
+        gone.map_err(|e| io(&e, "removing a temporary of", path))?;
+    }
+    Ok(())
+}
+
+impl Restorer<'_> {
+    fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
+        let path = staging_path(batch.tag);
+        let mut staging = match self.shared.tree.directory(&path) {
+            Ok(staging) => Some(Arc::new(staging)),
+            Err(Errno::NOENT) => None,
+            Err(e) => return Err(os(e, "opening", &path)),
+        };
+        let captured = batch
+            .effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Captured { .. }));
+        if captured && staging.is_none() {
+            let made = self
+                .shared
+                .seam
+                .make_directory(self.shared.tree.root(), &staging_name(batch.tag), 0o700);
+            made.map_err(|e| io(&e, "making", &path))?;
+            staging = Some(Arc::new(
+                self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?,
+            ));
+        }
+        if let Some(staging) = &staging {
+            self.directories.mark(staging)?;
+        }
+        if captured {
+            if let Some(staging) = &staging {
+                self.captured(batch, staging)?;
+            }
+            return Ok(());
+        }
+        for effect in batch.effects.iter().rev() {
+            // Without a staging directory nothing that uses one was begun, or everything is back already.
+            self.effect(effect, staging.as_ref())?;
+            if matches!(effect, Effect::Rename { .. }) {
+                self.directories.forget();
+            }
+        }
+        Ok(())
+    }
+
+    fn node(&self, directory: BorrowedFd<'_>, name: &[u8], path: &WorkspacePath) -> Result<Option<Node>, Error> {
+        self.shared.node_at(directory, name, path, false, &self.token)
+    }
+
+    /// The directory of a path; none if that is not there (any more).
+    fn of(&mut self, path: &WorkspacePath) -> Result<Option<(Arc<OwnedFd>, Vec<u8>)>, Error> {
+        match self.directories.of(path, true) {
+            Ok(found) => Ok(Some(found)),
+            Err(e)
+                if matches!(
+                    e.kind,
+                    ErrorKind::NotFound | ErrorKind::Conflict | ErrorKind::OutsideWorkspace
+                ) =>
+            {
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn conflict(&mut self, path: &WorkspacePath, detail: String, ours: Option<Handle>, theirs: Option<Handle>) {
+        self.result.conflicts.push(PathConflict {
+            path: path.to_string(),
+            detail,
+            ours,
+            theirs,
+        });
+    }
+
+    fn restored(&mut self, path: &WorkspacePath) {
+        self.result.restored.push(path.clone());
+    }
+
+    /// Keeps what waits in the staging directory as an object, because its path is taken.
+    fn keep(
+        &self,
+        staging: BorrowedFd<'_>,
+        name: &[u8],
+        node: Option<&Node>,
+        path: &WorkspacePath,
+    ) -> Result<Option<Handle>, Error> {
+        match node {
+            Some(Node::File { .. }) => self
+                .shared
+                .keep_file(staging, name, path)
+                .map(|digest| Some(Handle::blob(digest))),
+            _ => Ok(None),
+        }
+    }
+
+    fn touch(&self, directory: BorrowedFd<'_>, name: &[u8], node: Option<&Node>) {
+        if matches!(node, Some(Node::File { .. })) {
+            // A path that is back with an old time would make build tools trust stale artefacts. Who may not set the
+            // time (of a file of another owner) leaves it.
+            let _ = self.shared.seam.touch(directory, name);
+        }
+    }
+
+    fn effect(&mut self, effect: &Effect, staging: Option<&Arc<OwnedFd>>) -> Result<(), Error> {
+        match (effect, staging) {
+            (Effect::Create { path, temp, after }, Some(staging)) => {
+                self.uncreate(path, &temp_name(*temp), after, staging)
+            }
+            (
+                Effect::Replace {
+                    path,
+                    temp,
+                    before,
+                    after,
+                },
+                Some(staging),
+            ) => self.unreplace(path, &temp_name(*temp), before, after, staging),
+            (Effect::Remove { path, temp, .. }, Some(staging)) => self.unremove(path, &temp_name(*temp), staging),
+            (Effect::Rename { from, to, before }, _) => self.unrename(from, to, before),
+            (Effect::Chmod { path, before, after }, _) => self.unchmod(path, before, after),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(path: &WorkspacePath) -> impl Fn(std::io::Error) -> Error + '_ {
+        move |e| io(&e, "restoring", path)
+    }
+
+    fn uncreate(
+        &mut self,
+        path: &WorkspacePath,
+        temp: &[u8],
+        after: &Node,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        if self.node(staging.as_fd(), temp, path)?.is_some() {
+            return Ok(()); // It never left the staging directory, or is back there.
+        }
+        let Some((directory, name)) = self.of(path)? else {
+            return Ok(());
+        };
+        let live = self.node(directory.as_fd(), &name, path)?;
+        if live.is_none() {
+            return Ok(()); // Somebody removed it, or it was never made.
+        }
+        let seam = &self.shared.seam;
+        let changed = |live: &Option<Node>| {
+            format!(
+                "`{path}` was made by this cell and is {} now; it was left as it is",
+                Node::describe(live.as_ref())
+            )
+        };
+        let same = match (after, &live) {
+            (Node::Directory { .. }, Some(Node::Directory { .. })) => {
+                self.shared.is_empty_directory(directory.as_fd(), &name, path)?
+            }
+            _ => live.as_ref() == Some(after),
+        };
+        if !same {
+            let theirs = self.shared.keep_live(path);
+            let detail = if after.is_directory() && live.as_ref().is_some_and(Node::is_directory) {
+                format!(
+                    "`{path}` was made by this cell and holds something of somebody else's now; it was left as it is"
+                )
+            } else {
+                changed(&live)
+            };
+            self.conflict(path, detail, after.handle(), theirs);
+            return Ok(());
+        }
+        seam.rename(directory.as_fd(), &name, staging.as_fd(), temp, Rename::NoReplace)
+            .map_err(Self::failed(path))?;
+        // Between the look and the rename somebody may have changed it.
+        let moved = self.node(staging.as_fd(), temp, path)?;
+        let still = match after {
+            Node::Directory { .. } => {
+                self.directories.forget();
+                moved.as_ref().is_some_and(Node::is_directory)
+                    && self.shared.is_empty_directory(staging.as_fd(), temp, path)?
+            }
+            _ => moved.as_ref() == Some(after),
+        };
+        if still {
+            self.restored(path);
+            return Ok(());
+        }
+        match seam.rename(staging.as_fd(), temp, directory.as_fd(), &name, Rename::NoReplace) {
+            Err(e) if e.raw_os_error() != Some(Errno::EXIST.raw_os_error()) => return Err(Self::failed(path)(e)),
+            _ => {}
+        }
+        let theirs = self.shared.keep_live(path);
+        self.conflict(path, changed(&moved), after.handle(), theirs);
+        Ok(())
+    }
+
+    fn unreplace(
+        &mut self,
+        path: &WorkspacePath,
+        temp: &[u8],
+        before: &Node,
+        after: &Node,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        let Some(waiting) = self.node(staging.as_fd(), temp, path)? else {
+            return Ok(());
+        };
+        if waiting == *after {
+            return Ok(()); // The new version waits: it was never exchanged, or is back.
+        }
+        let located = self.of(path)?;
+        let live = match &located {
+            Some((directory, name)) => self.node(directory.as_fd(), name, path)?,
+            None => None,
+        };
+        if let (Some((directory, name)), true) = (&located, live.as_ref() == Some(after)) {
+            let exchange = || {
+                self.shared
+                    .seam
+                    .rename(staging.as_fd(), temp, directory.as_fd(), name, Rename::Exchange)
+                    .map_err(Self::failed(path))
+            };
+            exchange()?;
+            let displaced = self.node(staging.as_fd(), temp, path)?;
+            if displaced.as_ref() == Some(after) {
+                self.touch(directory.as_fd(), name, Some(&waiting));
+                self.restored(path);
+                return Ok(());
+            }
+            // Somebody wrote in between: theirs stays.
+            exchange()?;
+        } else if live.as_ref() == Some(before) {
+            return Ok(()); // A torn temporary: the exchange never came.
+        }
+        let ours = self.keep(staging.as_fd(), temp, Some(&waiting), path)?;
+        let theirs = self.shared.keep_live(path);
+        let detail = format!(
+            "`{path}` is {} and this cell left {}: it was not overwritten; `ours` is what was there before the cell",
+            Node::describe(live.as_ref()),
+            Node::describe(Some(after))
+        );
+        self.conflict(path, detail, ours, theirs);
+        Ok(())
+    }
+
+    fn unremove(&mut self, path: &WorkspacePath, temp: &[u8], staging: &Arc<OwnedFd>) -> Result<(), Error> {
+        let Some(waiting) = self.node(staging.as_fd(), temp, path)? else {
+            return Ok(());
+        };
+        let Some((directory, name)) = self.of(path)? else {
+            let ours = self.keep(staging.as_fd(), temp, Some(&waiting), path)?;
+            self.conflict(
+                path,
+                format!("the directory of `{path}` is gone; `ours` is what was there"),
+                ours,
+                None,
+            );
+            return Ok(());
+        };
+        match self
+            .shared
+            .seam
+            .rename(staging.as_fd(), temp, directory.as_fd(), &name, Rename::NoReplace)
+        {
+            Ok(()) => {
+                self.directories.forget();
+                self.touch(directory.as_fd(), &name, Some(&waiting));
+                self.restored(path);
+                Ok(())
+            }
+            Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
+                let ours = self.keep(staging.as_fd(), temp, Some(&waiting), path)?;
+                let theirs = self.shared.keep_live(path);
+                let detail = format!(
+                    "`{path}` was removed by this cell and made anew by somebody else; `ours` is what was there before"
+                );
+                self.conflict(path, detail, ours, theirs);
+                Ok(())
+            }
+            Err(e) => Err(Self::failed(path)(e)),
+        }
+    }
+
+    fn unrename(&mut self, from: &WorkspacePath, to: &WorkspacePath, before: &Node) -> Result<(), Error> {
+        let Some((target, new)) = self.of(to)? else {
+            return Ok(());
+        };
+        let Some(moved) = self.node(target.as_fd(), &new, to)? else {
+            return Ok(());
+        };
+        let Some((source, old)) = self.of(from)? else {
+            return Ok(());
+        };
+        let at_source = self.node(source.as_fd(), &old, from)?;
+        let same = if before.is_directory() {
+            moved.is_directory()
+        } else {
+            moved == *before
+        };
+        if let Some(there) = at_source {
+            if same && there != *before && !before.is_directory() {
+                let theirs = self.shared.keep_live(from);
+                let detail =
+                    format!("`{from}` was moved to `{to}` by this cell and made anew by somebody else; both were left");
+                self.conflict(from, detail, moved.handle(), theirs);
+            }
+            return Ok(());
+        }
+        match self
+            .shared
+            .seam
+            .rename(target.as_fd(), &new, source.as_fd(), &old, Rename::NoReplace)
+        {
+            Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
+                self.conflict(
+                    from,
+                    format!("`{from}` was made anew by somebody else; `{to}` was left"),
+                    None,
+                    None,
+                );
+                return Ok(());
+            }
+            other => other.map_err(Self::failed(from))?,
+        }
+        self.touch(source.as_fd(), &old, Some(&moved));
+        self.restored(from);
+        self.restored(to);
+        if !same {
+            let theirs = self.shared.keep_live(from);
+            self.conflict(
+                from,
+                format!("`{to}` was changed by somebody else; it is back at `{from}` with that change"),
+                None,
+                theirs,
+            );
+        }
+        Ok(())
+    }
+
+    fn unchmod(&mut self, path: &WorkspacePath, before: &Node, after: &Node) -> Result<(), Error> {
+        let handle = match self.shared.tree.handle(path) {
+            Ok(handle) => handle,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            Err(e) => return Err(os(e, "opening", path)),
+        };
+        let meta = crate::node::Meta::new(&rustix::fs::fstat(&handle).map_err(|e| os(e, "looking at", path))?);
+        if meta.kind == before.kind() && meta.mode == after.mode() {
+            self.shared
+                .seam
+                .chmod(handle.as_fd(), before.mode())
+                .map_err(Self::failed(path))?;
+            self.restored(path);
+        } else if meta.kind == before.kind() && meta.mode != before.mode() {
+            let detail = format!(
+                "`{path}` has mode {:o}, and this cell had set {:o}; it was left as it is",
+                meta.mode,
+                after.mode()
+            );
+            self.conflict(path, detail, None, None);
+        }
+        Ok(())
+    }
+
+    /// Takes back what a command did. The old content comes from objects: the command did not keep the inodes.
+    fn captured(&mut self, batch: &Batch, staging: &Arc<OwnedFd>) -> Result<(), Error> {
+        // First what the command made, deepest first; then what it changed or removed, from the top down.
+        let mut made = Vec::new();
+        let mut lost = Vec::new();
+        for effect in &batch.effects {
+            let Effect::Captured {
+                path,
+                temp,
+                before,
+                after,
+            } = effect
+            else {
+                continue;
+            };
+            let replaces_kind = matches!((before, after), (Some(b), Some(a)) if b.kind() != a.kind());
+            if let Some(after) = after
+                && (before.is_none() || replaces_kind)
+            {
+                made.push((path, *temp, after));
+            }
+            if let Some(before) = before {
+                lost.push((path, *temp, before, after.as_ref().filter(|_| !replaces_kind)));
+            }
+        }
+        made.sort_by(|a, b| b.0.cmp(a.0));
+        lost.sort_by(|a, b| a.0.cmp(b.0));
+        // The names 0… of the batch are for what is put back, and as many more for what goes.
+        let offset = batch.effects.len() as u32;
+        for (path, temp, after) in made {
+            self.displace_captured(path, &temp_name(temp + offset), after, staging)?;
+        }
+        for (path, temp, before, after) in &lost {
+            self.put_captured(path, *temp, *before, *after, staging)?;
+        }
+        // Modes of directories last: a read-only one could not have been filled.
+        for (path, _, before, _) in lost.iter().rev() {
+            if let Node::Directory { mode } = before
+                && let Ok(handle) = self.shared.tree.handle(path)
+                && let Ok(stat) = rustix::fs::fstat(&handle)
+                && (stat.st_mode & 0o7777) != *mode
+            {
+                self.shared
+                    .seam
+                    .chmod(handle.as_fd(), *mode)
+                    .map_err(Self::failed(path))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn note_captured(&mut self, path: &WorkspacePath, before: Option<&Node>, found: Option<&Node>) {
+        self.restored(path);
+        if self.list_captured && found.is_some() {
+            let detail = format!(
+                "{} was found at `{path}`, made by a command or meanwhile by somebody else; it was taken back",
+                Node::describe(found)
+            );
+            self.conflict(
+                path,
+                detail,
+                before.and_then(Node::handle),
+                found.and_then(Node::handle),
+            );
+        }
+    }
+
+    fn displace_captured(
+        &mut self,
+        path: &WorkspacePath,
+        temp: &[u8],
+        after: &Node,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        let Some((directory, name)) = self.of(path)? else {
+            return Ok(());
+        };
+        let Some(live) = self.node(directory.as_fd(), &name, path)? else {
+            return Ok(());
+        };
+        let same = match after {
+            Node::Directory { .. } => live.is_directory(),
+            _ => live == *after,
+        };
+        if !same {
+            let theirs = self.shared.keep_live(path);
+            self.conflict(
+                path,
+                format!("`{path}` changed after the command that made it; it was left as it is"),
+                after.handle(),
+                theirs,
+            );
+            return Ok(());
+        }
+        if live.is_directory() {
+            match self.shared.seam.remove_directory(directory.as_fd(), &name) {
+                Ok(()) => {
+                    self.directories.forget();
+                    self.note_captured(path, None, None);
+                }
+                Err(e) if e.raw_os_error() == Some(Errno::NOTEMPTY.raw_os_error()) => {
+                    self.conflict(
+                        path,
+                        format!("the directory `{path}` made by a command holds something else now; it was left"),
+                        None,
+                        None,
+                    );
+                }
+                Err(e) => return Err(Self::failed(path)(e)),
+            }
+            return Ok(());
+        }
+        if matches!(live, Node::File { .. }) {
+            self.shared.keep_file(directory.as_fd(), &name, path)?;
+        }
+        if self.node(staging.as_fd(), temp, path)?.is_some() {
+            self.shared
+                .seam
+                .unlink(staging.as_fd(), temp)
+                .map_err(Self::failed(path))?;
+        }
+        self.shared
+            .seam
+            .rename(directory.as_fd(), &name, staging.as_fd(), temp, Rename::NoReplace)
+            .map_err(Self::failed(path))?;
+        self.note_captured(path, None, Some(&live));
+        Ok(())
+    }
+
+    fn put_captured(
+        &mut self,
+        path: &WorkspacePath,
+        temp: u32,
+        before: &Node,
+        after: Option<&Node>,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        let Some((directory, name)) = self.of(path)? else {
+            self.conflict(
+                path,
+                format!("the directory of `{path}` could not be put back"),
+                before.handle(),
+                None,
+            );
+            return Ok(());
+        };
+        let live = self.node(directory.as_fd(), &name, path)?;
+        if live.as_ref() == Some(before) {
+            return Ok(());
+        }
+        let expected = match (&live, after) {
+            (Some(live), Some(after)) if after.is_directory() => live.is_directory(),
+            (live, after) => live.as_ref() == after,
+        };
+        if !expected {
+            let theirs = self.shared.keep_live(path);
+            let detail = format!(
+                "`{path}` is {} and the command left {}: it was not overwritten",
+                Node::describe(live.as_ref()),
+                Node::describe(after)
+            );
+            self.conflict(path, detail, before.handle(), theirs);
+            return Ok(());
+        }
+        let seam = &self.shared.seam;
+        let temp = temp_name(temp);
+        match before {
+            Node::Directory { .. } => {
+                if live.is_none() {
+                    seam.make_directory(directory.as_fd(), &name, 0o700)
+                        .map_err(Self::failed(path))?;
+                }
+                self.note_captured(path, Some(before), None);
+                return Ok(());
+            }
+            Node::Symlink { target } => {
+                if self.node(staging.as_fd(), &temp, path)?.is_some() {
+                    seam.unlink(staging.as_fd(), &temp).map_err(Self::failed(path))?;
+                }
+                seam.symlink(target, staging.as_fd(), &temp)
+                    .map_err(Self::failed(path))?;
+            }
+            Node::File { mode, digest, bytes } => {
+                if !self.shared.store.has(digest)? {
+                    self.conflict(
+                        path,
+                        format!("the bytes that `{path}` had were not kept"),
+                        None,
+                        live.as_ref().and_then(Node::handle),
+                    );
+                    return Ok(());
+                }
+                if self.node(staging.as_fd(), &temp, path)?.is_some() {
+                    seam.unlink(staging.as_fd(), &temp).map_err(Self::failed(path))?;
+                }
+                let file = seam.create(staging.as_fd(), &temp, 0o600).map_err(Self::failed(path))?;
+                self.shared
+                    .copy_body(&Body::Object, digest, *bytes, file.as_fd(), path, &self.token)?;
+                if live.is_some() {
+                    // Best effort: the command may have changed owner or attributes, too.
+                    let _ = self.shared.keep_attributes(path, file.as_fd(), path);
+                }
+                seam.chmod(file.as_fd(), *mode).map_err(Self::failed(path))?;
+                if self.shared.power() {
+                    seam.sync(file.as_fd()).map_err(Self::failed(path))?;
+                }
+            }
+            Node::Other => return Ok(()),
+        }
+        let how = if live.is_some() {
+            Rename::Exchange
+        } else {
+            Rename::NoReplace
+        };
+        seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, how)
+            .map_err(Self::failed(path))?;
+        if live.is_some() {
+            let displaced = self.node(staging.as_fd(), &temp, path)?;
+            if displaced != live {
+                seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, Rename::Exchange)
+                    .map_err(Self::failed(path))?;
+                let theirs = self.shared.keep_live(path);
+                self.conflict(
+                    path,
+                    format!("`{path}` changed while it was put back; it was left"),
+                    before.handle(),
+                    theirs,
+                );
+                return Ok(());
+            }
+            self.keep(staging.as_fd(), &temp, displaced.as_ref(), path)?;
+        }
+        self.note_captured(path, Some(before), live.as_ref());
+        Ok(())
+    }
+}

@@ -1,0 +1,247 @@
+//! Undo: staging the reverse of a committed transaction in a new one.
+//!
+//! The effects are gone through backwards on the staged tree. Each is reversed only where that tree still is what the
+//! effect had left; a path where it is not is reported with both texts' differences and left out from there on.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use zero_contracts::files::{BeginTransaction, ReadLog, Reversal};
+use zero_contracts::response::PathConflict;
+use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, Transaction, WorkspacePath};
+
+use crate::engine::Shared;
+use crate::node::Node;
+use crate::overlay::Body;
+use crate::record::Effect;
+use crate::stage::Stager;
+use crate::text::diff::unified;
+use crate::transaction::Cell;
+use crate::view::View;
+
+/// Texts up to this size are compared in a conflict.
+const DIFF_BYTES: u64 = 1 << 20;
+
+pub(crate) fn revert(
+    shared: &Arc<Shared>,
+    cell: &CellId,
+    paths: Option<&[WorkspacePath]>,
+    begin: BeginTransaction,
+    token: &CancelToken,
+) -> Result<Reversal, Error> {
+    let Some(batches) = shared.journal.find_commit(cell)? else {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("the journal holds no commit of cell {cell} (any more)"),
+        ));
+    };
+    let mut transaction = Cell::begin(Arc::clone(shared), begin)?;
+    let mut conflicts = Vec::new();
+    transaction.staging(&ReadLog::new(), token, |stager| {
+        let mut left_out = HashSet::new();
+        for batch in batches.iter().rev() {
+            let mut effects: Vec<&Effect> = batch.effects.iter().collect();
+            if batch.is_captured() {
+                // Sorted by path: what a command made goes from the depth up, what it removed comes back before that
+                // is looked at again.
+                effects.sort_by_key(|effect| {
+                    matches!(
+                        effect,
+                        Effect::Captured {
+                            before: Some(_),
+                            after: None,
+                            ..
+                        }
+                    )
+                });
+            }
+            for effect in effects.into_iter().rev() {
+                token.check()?;
+                let touched = effect_paths(effect);
+                let wanted = paths.is_none_or(|paths| touched.iter().any(|t| paths.iter().any(|p| t.is_within(p))));
+                if !wanted {
+                    continue;
+                }
+                if touched.iter().any(|path| left_out.contains(*path)) {
+                    left_out.extend(touched.into_iter().cloned());
+                    continue;
+                }
+                if let Some(conflict) = reverse(stager, effect)? {
+                    left_out.extend(touched.into_iter().cloned());
+                    conflicts.extend(conflict);
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let receipts = transaction.receipts();
+    Ok(Reversal {
+        transaction: Box::new(transaction),
+        receipts,
+        conflicts,
+    })
+}
+
+fn effect_paths(effect: &Effect) -> Vec<&WorkspacePath> {
+    match effect {
+        Effect::Create { path, .. }
+        | Effect::Replace { path, .. }
+        | Effect::Remove { path, .. }
+        | Effect::Chmod { path, .. }
+        | Effect::Captured { path, .. } => vec![path],
+        Effect::Rename { from, to, .. } => vec![from, to],
+    }
+}
+
+/// The bytes of a preimage.
+fn body(shared: &Shared, node: &Node) -> Result<Option<Body>, Error> {
+    let Node::File { digest, bytes, .. } = node else {
+        return Ok(None);
+    };
+    if *bytes <= crate::store::INLINE_BYTES {
+        return Ok(Some(Body::Memory(shared.store.get(digest)?.into())));
+    }
+    if !shared.store.has(digest)? {
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("the bytes {digest} were not kept"),
+        ));
+    }
+    Ok(Some(Body::Object))
+}
+
+/// Stages the reverse of one effect; returns a conflict (or an unreported one) if the path is left out.
+fn reverse(stager: &mut Stager<'_>, effect: &Effect) -> Result<Option<Option<PathConflict>>, Error> {
+    let (path, before, after) = match effect {
+        Effect::Create { path, after, .. } => (path, None, Some(after)),
+        Effect::Replace {
+            path, before, after, ..
+        } => (path, Some(before), Some(after)),
+        Effect::Remove { path, before, .. } => (path, Some(before), None),
+        Effect::Captured {
+            path, before, after, ..
+        } => (path, before.as_ref(), after.as_ref()),
+        Effect::Chmod { path, before, after } => {
+            let now = stager.holds(path)?;
+            if now.as_ref().map(|now| (now.kind(), now.mode())) == Some((after.kind(), after.mode())) {
+                stager.set_mode(path, before.mode())?;
+                return Ok(None);
+            }
+            return Ok(Some(Some(differs(
+                stager,
+                path,
+                Some(before),
+                Some(after),
+                now.as_ref(),
+            ))));
+        }
+        Effect::Rename { from, to, before } => {
+            let (there, here) = (stager.holds(to)?, stager.holds(from)?);
+            let same = match (before, &there) {
+                (Node::Directory { .. }, Some(now)) => now.is_directory(),
+                (before, now) => now.as_ref() == Some(before),
+            };
+            if same && here.is_none() {
+                stager.move_back(to, from)?;
+                return Ok(None);
+            }
+            return Ok(Some(Some(differs(
+                stager,
+                to,
+                Some(before),
+                Some(before),
+                there.as_ref(),
+            ))));
+        }
+    };
+    let now = stager.holds(path)?;
+    let same = match (after, &now) {
+        (Some(Node::Directory { .. }), Some(now)) => now.is_directory(),
+        (after, now) => now.as_ref() == after,
+    };
+    if !same {
+        return Ok(Some(Some(differs(stager, path, before, after, now.as_ref()))));
+    }
+    if after.is_some_and(Node::is_directory) && before.is_none_or(|before| !before.is_directory()) {
+        let view = View {
+            shared: Arc::clone(stager.shared),
+            overlay: stager.work.overlay.clone(),
+            live: false,
+        };
+        if !view.entries(path)?.is_empty() {
+            // Something of somebody else's lies in it now: the directory stays, and that is no loss.
+            return Ok(Some(None));
+        }
+    }
+    match before {
+        None => stager.take(path)?,
+        Some(before) => {
+            let body = match body(stager.shared, before) {
+                Ok(body) => body,
+                Err(e) => {
+                    let detail = format!("what was there cannot be had any more: {}", e.detail);
+                    return Ok(Some(Some(PathConflict {
+                        path: path.to_string(),
+                        detail,
+                        ours: None,
+                        theirs: None,
+                    })));
+                }
+            };
+            if now
+                .as_ref()
+                .is_some_and(|now| now.kind() == before.kind() && now.digest() == before.digest())
+            {
+                stager.set_mode(path, before.mode())?;
+            } else {
+                stager.put(path, before, body)?;
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// A conflict with the three versions: before the transaction, as it left the path, and now.
+fn differs(
+    stager: &Stager<'_>,
+    path: &WorkspacePath,
+    before: Option<&Node>,
+    after: Option<&Node>,
+    now: Option<&Node>,
+) -> PathConflict {
+    let text = |node: Option<&Node>| -> Option<Vec<u8>> {
+        match node {
+            Some(Node::File { digest, bytes, .. }) if *bytes <= DIFF_BYTES => {
+                let stored = stager.shared.store.get(digest).ok();
+                stored.or_else(|| {
+                    let mut bytes = Vec::new();
+                    let mut file = stager.shared.tree.open_file(path).ok()?.0;
+                    std::io::Read::read_to_end(&mut file, &mut bytes).ok()?;
+                    (Digest::of(&bytes) == *digest).then_some(bytes)
+                })
+            }
+            None => Some(Vec::new()),
+            _ => None,
+        }
+    };
+    let mut detail = format!(
+        "`{path}` is {} now and was {} after the transaction: it was left as it is",
+        Node::describe(now),
+        Node::describe(after)
+    );
+    if let (Some(b), Some(a), Some(n)) = (text(before), text(after), text(now)) {
+        let (transaction, since) = (unified(&b, &a), unified(&a, &n));
+        if !transaction.is_empty() || !since.is_empty() {
+            detail.push_str(&format!(
+                "\n--- before\n+++ transaction\n{transaction}--- transaction\n+++ now\n{since}"
+            ));
+        }
+    }
+    let theirs = stager.shared.keep_live(path);
+    PathConflict {
+        path: path.to_string(),
+        detail,
+        ours: before.and_then(Node::handle),
+        theirs,
+    }
+}

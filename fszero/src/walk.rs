@@ -1,0 +1,339 @@
+//! Visiting a tree from several threads, under ignore rules, directory by directory and by descriptor.
+
+use std::ops::ControlFlow;
+use std::os::fd::AsFd;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+use rustix::fs::Dir;
+use zero_contracts::find::Skipped;
+use zero_contracts::read::EntryKind;
+use zero_contracts::source::{Entry, WalkScope};
+use zero_contracts::{CancelToken, Error, ErrorKind, SourceView, WorkspacePath};
+
+use crate::node::Meta;
+use crate::overlay::{Located, Slot};
+use crate::rules::{RULE_FILES, Rules};
+use crate::snapshot::SnapshotView;
+use crate::tree::{STAGING_PREFIX, missing, os, stat_at};
+use crate::view::View;
+
+/// More threads than this do not pay for `stat`.
+const THREADS: usize = 8;
+
+/// An entry as a walk meets it, with what `lstat` told where it is live.
+pub(crate) struct Met {
+    pub entry: Entry,
+    pub meta: Option<Meta>,
+    /// Whether ignore rules exclude it, or a directory above it.
+    pub ignored: bool,
+}
+
+/// What a walk wants to see.
+#[derive(Clone, Copy)]
+pub(crate) struct Want<'a> {
+    /// Ignored entries, too.
+    pub ignored: bool,
+    /// `.git` itself, too.
+    pub git: bool,
+    /// Where the rules come from, if not from the tree that is walked.
+    pub rules: Option<&'a SnapshotView>,
+    /// How many levels below the start are entered.
+    pub depth: Option<usize>,
+}
+
+struct Task {
+    path: WorkspacePath,
+    rules: Rules,
+    ignored: bool,
+    depth: usize,
+}
+
+struct Queue {
+    tasks: Vec<Task>,
+    busy: usize,
+    stop: bool,
+    error: Option<Error>,
+    skipped: Vec<Skipped>,
+}
+
+struct Walk<'a> {
+    view: &'a View,
+    want: Want<'a>,
+    token: &'a CancelToken,
+    visit: &'a (dyn Fn(Met) -> ControlFlow<()> + Sync),
+    queue: Mutex<Queue>,
+    ready: Condvar,
+}
+
+/// The walk of the contracts.
+pub(crate) fn walk(
+    view: &View,
+    scope: &WalkScope,
+    token: &CancelToken,
+    visit: &(dyn Fn(Entry) -> ControlFlow<()> + Sync),
+) -> Result<Vec<Skipped>, Error> {
+    let start = view.canonical(&scope.start, false)?;
+    let want = Want {
+        ignored: scope.ignored,
+        git: false,
+        rules: None,
+        depth: scope.depth,
+    };
+    let given = (start != scope.start).then(|| scope.start.clone());
+    run(view, &start, want, token, &|mut met| {
+        if met.entry.kind == EntryKind::Directory && !scope.directories {
+            return ControlFlow::Continue(());
+        }
+        if let Some(given) = &given {
+            met.entry.path = crate::overlay::rebase(&met.entry.path, &start, given);
+        }
+        visit(met.entry)
+    })
+}
+
+/// Visits everything below a canonical path; a file is visited itself.
+pub(crate) fn run(
+    view: &View,
+    start: &WorkspacePath,
+    want: Want<'_>,
+    token: &CancelToken,
+    visit: &(dyn Fn(Met) -> ControlFlow<()> + Sync),
+) -> Result<Vec<Skipped>, Error> {
+    token.check()?;
+    let Some(entry) = view.look(start)? else {
+        return Err(missing(start));
+    };
+    if entry.kind != EntryKind::Directory {
+        let _ = visit(Met {
+            entry,
+            meta: None,
+            ignored: false,
+        });
+        return Ok(Vec::new());
+    }
+    let rules = rules_above(want.rules.map_or(view as &dyn SourceView, |rules| rules), start, token);
+    if want.depth == Some(0) {
+        return Ok(Vec::new());
+    }
+    let first = Task {
+        path: start.clone(),
+        rules,
+        ignored: false,
+        depth: 1,
+    };
+    let queue = Queue {
+        tasks: vec![first],
+        busy: 0,
+        stop: false,
+        error: None,
+        skipped: Vec::new(),
+    };
+    let walk = Walk {
+        view,
+        want,
+        token,
+        visit,
+        queue: Mutex::new(queue),
+        ready: Condvar::new(),
+    };
+    // The first directory alone tells whether threads are worth their start.
+    walk.step(true);
+    if !walk.lock().tasks.is_empty() {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(|| walk.work());
+            }
+            walk.work();
+        });
+    }
+    let mut queue = walk.queue.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match queue.error.take() {
+        Some(error) => Err(error),
+        None => {
+            queue.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+            Ok(queue.skipped)
+        }
+    }
+}
+
+fn rule_texts(
+    view: &dyn SourceView,
+    directory: &WorkspacePath,
+    present: [bool; 2],
+    token: &CancelToken,
+) -> [Option<Vec<u8>>; 2] {
+    let mut texts = [None, None];
+    for (i, name) in RULE_FILES.iter().enumerate() {
+        if present[i]
+            && let Ok(path) = directory.join(name)
+        {
+            // A rule file that cannot be read says nothing.
+            texts[i] = view.read(&path, token).ok().map(|content| content.bytes.to_vec());
+        }
+    }
+    texts
+}
+
+/// The rules that hold at a directory, from what stands above it.
+fn rules_above(view: &dyn SourceView, start: &WorkspacePath, token: &CancelToken) -> Rules {
+    let exclude = WorkspacePath::from_raw(b".git/info/exclude").ok();
+    let exclude = exclude.and_then(|path| view.read(&path, token).ok());
+    let mut rules = Rules::root(exclude.as_ref().map(|content| &content.bytes[..]));
+    let mut at = WorkspacePath::root();
+    for name in start.components() {
+        rules = rules.enter(&at, rule_texts(view, &at, [true, true], token));
+        match at.join(name) {
+            Ok(next) => at = next,
+            Err(_) => break,
+        }
+    }
+    rules
+}
+
+impl Walk<'_> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while self.step(false) {}
+    }
+
+    /// Does one directory; false when there is nothing left for anybody.
+    fn step(&self, only_one: bool) -> bool {
+        let task = {
+            let mut queue = self.lock();
+            loop {
+                if queue.stop || queue.error.is_some() {
+                    return false;
+                }
+                if let Some(task) = queue.tasks.pop() {
+                    queue.busy += 1;
+                    break task;
+                }
+                if queue.busy == 0 || only_one {
+                    return false;
+                }
+                queue = self.ready.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        let result = self.token.check().and_then(|()| self.directory(&task));
+        let mut queue = self.lock();
+        queue.busy -= 1;
+        match result {
+            Ok((tasks, stop)) => {
+                queue.tasks.extend(tasks);
+                queue.stop |= stop;
+            }
+            Err(e) if matches!(e.kind, ErrorKind::Cancelled | ErrorKind::Deadline) => queue.error = Some(e),
+            // It vanished while we walked: then it is not there.
+            Err(e) if e.kind == ErrorKind::NotFound => {}
+            Err(e) => queue.skipped.push(Skipped {
+                path: task.path.to_string(),
+                why: format!("unreadable: {}", e.detail),
+            }),
+        }
+        drop(queue);
+        self.ready.notify_all();
+        true
+    }
+
+    /// Visits the entries of one directory; returns the directories to do next, and whether to stop.
+    fn directory(&self, task: &Task) -> Result<(Vec<Task>, bool), Error> {
+        let mut found = Vec::new();
+        let overlay = &self.view.overlay;
+        let origin = match overlay.locate(&task.path) {
+            Located::Live(origin) => Some(origin),
+            Located::Slot(Slot::Directory { origin, .. }) => origin.clone(),
+            _ => None,
+        };
+        let fail = |e| os(e, "listing", &task.path);
+        let staged = overlay.children(&task.path);
+        let mut rule_files = [false; 2];
+        let mut note = |name: &[u8]| {
+            for (present, rule) in rule_files.iter_mut().zip(RULE_FILES) {
+                *present |= name == rule;
+            }
+        };
+        let directory = origin
+            .as_ref()
+            .map(|origin| self.view.shared.tree.directory(origin))
+            .transpose()
+            .map_err(fail)?;
+        if let (Some(directory), Some(origin)) = (&directory, &origin) {
+            for entry in Dir::read_from(directory).map_err(fail)? {
+                let entry = entry.map_err(fail)?;
+                let name = entry.file_name().to_bytes();
+                let own = origin.is_root() && name.starts_with(STAGING_PREFIX);
+                if matches!(name, b"." | b"..") || own || (name == b".git" && !self.want.git) {
+                    continue;
+                }
+                note(name);
+                found.push(name.to_vec());
+            }
+            if !staged.is_empty() {
+                let names: std::collections::HashSet<_> = staged.iter().filter_map(|(p, _)| p.file_name()).collect();
+                found.retain(|name| !names.contains(&name[..]));
+            }
+        }
+        for (path, slot) in &staged {
+            if !matches!(slot, Slot::Absent) {
+                note(path.file_name().unwrap_or_default());
+            }
+        }
+        let texts = match self.want.rules {
+            Some(rules) => rule_texts(rules, &task.path, [true, true], self.token),
+            None => rule_texts(self.view, &task.path, rule_files, self.token),
+        };
+        let rules = task.rules.enter(&task.path, texts);
+        let mut tasks = Vec::new();
+        let mut each = |entry: Entry, meta: Option<Meta>| {
+            let is_directory = entry.kind == EntryKind::Directory;
+            let ignored = task.ignored || rules.ignores(&entry.path, is_directory);
+            if ignored && !self.want.ignored {
+                return ControlFlow::Continue(());
+            }
+            if is_directory && self.want.depth.is_none_or(|most| task.depth < most) {
+                tasks.push(Task {
+                    path: entry.path.clone(),
+                    rules: rules.clone(),
+                    ignored,
+                    depth: task.depth + 1,
+                });
+            }
+            (self.visit)(Met { entry, meta, ignored })
+        };
+        for (count, name) in found.iter().enumerate() {
+            if count % 256 == 255 {
+                self.token.check()?;
+            }
+            let Some(directory) = &directory else { break };
+            let Some(meta) = stat_at(directory.as_fd(), name).map_err(fail)? else {
+                continue;
+            };
+            let path = task.path.join(name)?;
+            let entry = Entry {
+                path,
+                kind: meta.kind,
+                bytes: meta.size,
+                mode: meta.mode,
+                stamp: meta.stamp(),
+            };
+            if each(entry, Some(meta)).is_break() {
+                return Ok((Vec::new(), true));
+            }
+        }
+        for (path, slot) in staged {
+            if path.file_name() == Some(b".git") && !self.want.git {
+                continue;
+            }
+            if let Some(entry) = crate::view::entry_of_slot(path, &slot)
+                && each(entry, None).is_break()
+            {
+                return Ok((Vec::new(), true));
+            }
+        }
+        Ok((tasks, false))
+    }
+}

@@ -1,0 +1,5 @@
+//! Integration tests of the engine, one binary.
+
+mod support;
+
+mod fields;
