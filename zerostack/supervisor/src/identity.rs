@@ -139,42 +139,55 @@ pub(crate) fn boot_id() -> String {
         .unwrap_or_default()
 }
 
-/// Calls `each` with every process the `/proc` opened as `procs` shows, in rising order of number. A process that ends
-/// meanwhile may be left out.
-pub(crate) fn each_within(procs: BorrowedFd<'_>, mut each: impl FnMut(Stat)) {
+/// Calls `each` with the number of every process the `/proc` opened as `procs` shows, in rising order.
+fn each_number(procs: BorrowedFd<'_>, mut each: impl FnMut(i32)) {
     // Reading through a new description begins at the beginning, whoever read before.
     let Ok(dir) = Dir::read_from(procs) else { return };
     for entry in dir.flatten() {
-        let pid = number(entry.file_name().to_bytes()).and_then(|pid| i32::try_from(pid).ok());
-        if let Some(stat) = pid.and_then(|pid| Stat::within(procs, pid)) {
-            each(stat);
+        if let Some(pid) = number(entry.file_name().to_bytes()).and_then(|pid| i32::try_from(pid).ok()) {
+            each(pid);
         }
     }
 }
 
-/// [`each_within`] of `/proc` itself.
-pub(crate) fn each(each: impl FnMut(Stat)) {
-    if let Ok(procs) = rustix::fs::open("/proc", FILE | OFlags::DIRECTORY, Mode::empty()) {
-        each_within(procs.as_fd(), each);
-    }
+/// Calls `each` with every process the `/proc` opened as `procs` shows, in rising order of number. A process that ends
+/// meanwhile may be left out.
+pub(crate) fn each_within(procs: BorrowedFd<'_>, mut each: impl FnMut(Stat)) {
+    each_number(procs, |pid| {
+        if let Some(stat) = Stat::within(procs, pid) {
+            each(stat);
+        }
+    });
 }
 
 /// Every process `/proc` shows.
 pub(crate) fn all() -> Vec<Stat> {
     let mut found = Vec::new();
-    each(|stat| found.push(stat));
+    if let Ok(procs) = rustix::fs::open("/proc", FILE | OFlags::DIRECTORY, Mode::empty()) {
+        each_within(procs.as_fd(), |stat| found.push(stat));
+    }
     found
 }
 
 /// The descendants of `ancestor` in one look at `/proc`, without itself; `found` is called with each as soon as it is
-/// known, while the look goes on.
+/// known, while the look goes on. Numbers in `known` are taken for descendants without being looked at.
 ///
 /// One look may miss a process whose parent ended during it (it is then seen under its subreaper by the next look);
 /// that is why callers look until nothing changes and take the kernel's ECHILD, not this, as proof.
-pub(crate) fn descendants(ancestor: i32, mut found: impl FnMut(&Stat)) {
+pub(crate) fn descendants_but(ancestor: i32, known: &HashSet<i32>, mut found: impl FnMut(&Stat)) {
+    let Ok(procs) = rustix::fs::open("/proc", FILE | OFlags::DIRECTORY, Mode::empty()) else {
+        return;
+    };
     let mut members = HashSet::from([ancestor]);
     let mut others: Vec<Stat> = Vec::new();
-    each(|stat| {
+    each_number(procs.as_fd(), |pid| {
+        if known.contains(&pid) {
+            members.insert(pid);
+            return;
+        }
+        let Some(stat) = Stat::within(procs.as_fd(), pid) else {
+            return;
+        };
         // A parent mostly has the lower number, and was seen before.
         if members.contains(&stat.parent) {
             members.insert(stat.identity.pid);
@@ -198,6 +211,11 @@ pub(crate) fn descendants(ancestor: i32, mut found: impl FnMut(&Stat)) {
             return;
         }
     }
+}
+
+/// [`descendants_but`] with nothing known.
+pub(crate) fn descendants(ancestor: i32, found: impl FnMut(&Stat)) {
+    descendants_but(ancestor, &HashSet::new(), found);
 }
 
 /// How many tasks the machine has, from one short read.

@@ -78,7 +78,7 @@ impl Marker {
         }
         for cgroup in &self.cgroups {
             text.extend_from_slice(b"cgroup ");
-            text.extend_from_slice(cgroup.as_os_str().as_bytes());
+            text.extend(escape(cgroup.as_os_str().as_bytes()));
             text.push(b'\n');
         }
         let tree = match self.tree {
@@ -91,7 +91,7 @@ impl Marker {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        use std::os::unix::ffi::OsStrExt;
+        use std::os::unix::ffi::OsStringExt;
         let mut lines = text.split(|byte| *byte == b'\n');
         if lines.next()? != FIRST_LINE.as_bytes() {
             return None;
@@ -117,7 +117,7 @@ impl Marker {
                 b"supervisor" => supervisor = who(),
                 b"root" => root = who(),
                 b"init" => init = Some(who()?),
-                b"cgroup" => cgroups.push(PathBuf::from(std::ffi::OsStr::from_bytes(value))),
+                b"cgroup" => cgroups.push(PathBuf::from(std::ffi::OsString::from_vec(unescape(value)))),
                 b"tree" => {
                     tree = match value {
                         b"cgroup" => Some(TreeTier::Cgroup),
@@ -154,7 +154,8 @@ impl Marker {
         }
         match self.tree {
             TreeTier::Cgroup => !self.cgroups.iter().any(|dir| cgroup::is_populated(dir)),
-            TreeTier::PidNamespace => !self.init.is_some_and(Identity::exists),
+            // Init becomes a zombie only after the kernel has ended and reaped all others.
+            TreeTier::PidNamespace => !self.init.is_some_and(Identity::is_alive),
             TreeTier::Rlimits => self.members().is_empty(),
         }
     }
@@ -282,6 +283,28 @@ pub fn blocking(dir: &Path) -> io::Result<Vec<LiveTree>> {
     Ok(live)
 }
 
+/// Keeps a path on one line.
+fn escape(bytes: &[u8]) -> Vec<u8> {
+    let escaped = bytes.iter().flat_map(|byte| match byte {
+        b'\n' => &b"\\n"[..],
+        b'\\' => b"\\\\",
+        other => std::slice::from_ref(other),
+    });
+    escaped.copied().collect()
+}
+
+fn unescape(bytes: &[u8]) -> Vec<u8> {
+    let mut rest = bytes.iter();
+    let mut plain = Vec::with_capacity(bytes.len());
+    while let Some(byte) = rest.next() {
+        plain.push(match byte {
+            b'\\' if rest.next() == Some(&b'n') => b'\n',
+            other => *other,
+        });
+    }
+    plain
+}
+
 /// Removes the marker of a tree proven empty, with its cgroups.
 pub(crate) fn forget(file: &Path) {
     if let Some(marker) = fs::read(file).ok().and_then(|text| Marker::parse(&text)) {
@@ -335,6 +358,39 @@ mod tests {
         assert_eq!(Marker::parse(&text), Some(whole));
         for cut in 0..text.len() - 1 {
             assert_eq!(Marker::parse(&text[..cut]), None, "cut at {cut}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_marker_round_trips(
+            numbers in proptest::array::uniform8(0_i32..i32::MAX),
+            start in 0_u64..,
+            has_init: bool,
+            paths in proptest::collection::vec(proptest::collection::vec(1_u8.., 0..40), 0..3),
+            tier in 0..3_usize,
+        ) {
+            use std::os::unix::ffi::OsStringExt;
+            let who = |at: usize| Identity { pid: numbers[at], start: start.wrapping_add(at as u64) };
+            let whole = Marker {
+                boot: format!("boot-{}", numbers[0]),
+                guard: who(1),
+                supervisor: who(2),
+                root: who(3),
+                init: has_init.then(|| who(4)),
+                cgroups: paths.into_iter().map(|path| std::ffi::OsString::from_vec(path).into()).collect(),
+                tree: [TreeTier::Cgroup, TreeTier::PidNamespace, TreeTier::Rlimits][tier],
+                run: format!("{:x}-{:x}", numbers[5], start),
+            };
+            proptest::prop_assert_eq!(Marker::parse(&whole.text()), Some(whole));
+        }
+
+        #[test]
+        fn rubbish_never_panics(text in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..300)) {
+            let mut first = FIRST_LINE.as_bytes().to_vec();
+            first.push(b'\n');
+            first.extend(&text);
+            let _ = (Marker::parse(&text), Marker::parse(&first));
         }
     }
 

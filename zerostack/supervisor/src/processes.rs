@@ -366,8 +366,16 @@ fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Re
         Ok(ToHost::SpawnFailed { step, errno, tiers }) => First::SpawnFailed { step, errno, tiers },
         other => {
             // The end of the socket makes the supervisor end whatever there is.
-            drop((socket, pipes));
+            drop(socket);
             left.reap(spec.grace + spec.cleanup + Duration::from_secs(1));
+            let unused = left.end == Some(GuardEnd::Exited(EXIT_UNUSED));
+            if other.is_err() && left.identity.is_some() && !unused {
+                // It had the start message and fell silent, perhaps killed by the very command: that is no error of
+                // starting but a command of which nothing is known.
+                ticket.mark_started();
+                return Ok(Running::new(spec, None, pipes, left, canceller, ticket, First::Lost));
+            }
+            drop(pipes);
             if left.is_empty() {
                 ticket.forget();
             } else {
@@ -386,7 +394,7 @@ fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Re
         }
     };
     ticket.mark_started();
-    Ok(Running::new(spec, socket, pipes, left, canceller, ticket, first))
+    Ok(Running::new(spec, Some(socket), pipes, left, canceller, ticket, first))
 }
 
 /// Says what to run and hears the first two answers: who the supervisor is, and whether the program runs.

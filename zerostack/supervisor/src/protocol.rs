@@ -435,6 +435,38 @@ mod tests {
         assert!(matches!(receive::<ToHost>(b.as_fd()), Err(WireError::Closed)));
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_start_message_round_trips_and_no_damage_panics(
+            argv in proptest::collection::vec(proptest::collection::vec(proptest::prelude::any::<u8>(), 0..20), 0..4),
+            timeout_ms in proptest::option::of(0_u64..),
+            processes in 1_u32..,
+            damage in (0_usize.., proptest::prelude::any::<u8>()),
+        ) {
+            let start = Start {
+                env: argv.iter().map(|word| (word.clone(), b"value".to_vec())).collect(),
+                cwd: b"/".to_vec(),
+                view: View::Live,
+                files: FilePolicy::Landlock { writable: argv.clone(), required: true },
+                tree: TreePolicy { wanted: vec![TreeTier::Rlimits, TreeTier::Cgroup] },
+                argv,
+                processes,
+                timeout_ms,
+                grace_ms: 1,
+                cleanup_ms: 2,
+                marker_dir: None,
+                lease: false,
+            };
+            let (a, b) = pair();
+            send(a.as_fd(), &start, &[]).expect("send");
+            proptest::prop_assert_eq!(&receive::<Start>(b.as_fd()).expect("receive").0, &start);
+            let mut body = postcard::to_stdvec(&start).expect("encode");
+            let at = damage.0 % body.len();
+            body[at] = damage.1;
+            let _ = postcard::from_bytes::<Start>(&body);
+        }
+    }
+
     #[test]
     fn rubbish_is_malformed() {
         let (a, b) = pair();

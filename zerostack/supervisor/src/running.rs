@@ -16,7 +16,7 @@ use crate::identity::Identity;
 use crate::outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 use crate::owner::EXIT_EMPTY;
 use crate::processes::{Ticket, Unproven};
-use crate::protocol::{self, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor};
+use crate::protocol::{self, CountTier, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor, TreeTier};
 use crate::spec::{Spec, Stdin};
 
 /// Size of the one buffer.
@@ -36,8 +36,18 @@ pub(crate) struct Pipes {
     pub(crate) stderr: Option<OwnedFd>,
 }
 
+/// What is claimed of a command whose supervisor fell silent: nothing.
+const UNKNOWN: Tiers = Tiers {
+    tree: TreeTier::Rlimits,
+    files: FileTier::None,
+    signals_scoped: false,
+    count: CountTier::Sampled,
+};
+
 /// How a command began.
 pub(crate) enum First {
+    /// Its supervisor fell silent after it had been told to start.
+    Lost,
     /// Its program runs.
     Started {
         root: Identity,
@@ -95,7 +105,7 @@ pub struct Running {
 impl Running {
     pub(crate) fn new(
         spec: Spec,
-        socket: OwnedFd,
+        socket: Option<OwnedFd>,
         pipes: Pipes,
         left: Unproven,
         canceller: Canceller,
@@ -108,11 +118,12 @@ impl Running {
                 supervisor,
                 tiers,
             } => (tiers, Some(root), Some(supervisor), None),
+            First::Lost => (UNKNOWN, None, None, None),
             First::SpawnFailed { step, errno, tiers } => (tiers, None, None, Some((step, errno))),
         };
         Self {
             spec,
-            socket: Some(socket),
+            socket,
             pipes,
             left: Some(left),
             ticket: Some(ticket),
@@ -131,13 +142,13 @@ impl Running {
         self.canceller.clone()
     }
 
-    /// The command's root process; `None` when its program could not be executed.
+    /// The command's root process; `None` when its program could not be executed or nothing is known of it.
     #[must_use]
     pub fn root(&self) -> Option<Identity> {
         self.root
     }
 
-    /// The supervisor proper; `None` when the program could not be executed.
+    /// The supervisor proper; `None` when the program could not be executed or nothing is known of it.
     #[must_use]
     pub fn supervisor(&self) -> Option<Identity> {
         self.supervisor

@@ -20,7 +20,10 @@ mod raw {
 
     /// A counter that all later forks share, or none if there is no memory for it.
     pub(crate) fn shared_counter() -> Option<&'static std::sync::atomic::AtomicU32> {
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+        );
         // SAFETY: a fresh mapping of one page; nothing else refers to it.
         let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, -1, 0) };
         if page == libc::MAP_FAILED {
@@ -104,15 +107,21 @@ fn main() {
         "sleep" => forever(),
         // A daemon by the book: fork, setsid, fork.
         "daemon" => {
+            let Ok((reader, writer)) = rustix::pipe::pipe() else {
+                std::process::exit(2)
+            };
             if child() {
                 raw::new_session();
                 if child() {
                     say("up");
+                    drop(writer);
                     forever();
                 }
                 raw::exit();
             }
-            std::thread::sleep(Duration::from_millis(20));
+            // Until the daemon is up.
+            drop(writer);
+            let _ = rustix::io::read(&reader, &mut [0_u8; 1]);
         }
         // Each intermediate ends at once; the last one executes itself with an empty environment, in its own session.
         "cleared" => {
@@ -131,15 +140,18 @@ fn main() {
         // Lanes that never stand still: fork, setsid, exit, and again from the child.
         "leapfrog" => {
             let lanes = argument(3).parse().unwrap_or(64);
+            let begun = std::time::Instant::now();
             for _ in 0..lanes {
                 if child() {
-                    loop {
+                    // Ends by itself should nobody end it.
+                    while begun.elapsed() < Duration::from_secs(20) {
                         match raw::fork() {
                             Some(true) => raw::new_session(),
                             Some(false) => raw::exit(),
                             None => raw::nap(),
                         }
                     }
+                    raw::exit();
                 }
             }
             say("up");
@@ -173,11 +185,11 @@ fn main() {
             raw::stop_self();
             forever();
         }
-        // Everybody forks; after six seconds, should nobody have ended it, it ends itself and spares the machine.
+        // Everybody forks; after three seconds, should nobody have ended it, it ends itself and spares the machine.
         "bomb" => {
             let begun = std::time::Instant::now();
             let forks = raw::shared_counter();
-            while begun.elapsed() < Duration::from_secs(6) {
+            while begun.elapsed() < Duration::from_secs(3) {
                 if bomb_fork(forks).is_none() {
                     raw::nap();
                 }
@@ -187,7 +199,7 @@ fn main() {
         "scattered-bomb" => {
             let begun = std::time::Instant::now();
             let forks = raw::shared_counter();
-            while begun.elapsed() < Duration::from_secs(6) {
+            while begun.elapsed() < Duration::from_secs(3) {
                 match bomb_fork(forks) {
                     Some(true) => raw::new_session(),
                     Some(false) => {}

@@ -256,14 +256,17 @@ impl Supervisor {
         self.reason = Some(reason);
         // A child still behind the gate gives up.
         self.launched.opener = None;
-        let spared = self.launched.hold.init();
-        kill::signal_all(Signal::TERM, spared);
-        kill::signal_all(Signal::CONT, spared);
+        // A tree at a limit gets no grace: it may be a storm, and everybody else on the machine waits.
+        let asked = reason != Reason::Limit;
+        if asked {
+            let spared = self.launched.hold.init();
+            kill::signal_all(Signal::TERM, spared);
+            kill::signal_all(Signal::CONT, spared);
+        }
         let now = Instant::now();
         let grace = Duration::from_millis(self.run.start.grace_ms);
         let until = now.checked_add(grace).unwrap_or(now);
-        // A tree at its process limit gets no grace: it may be a storm, and everybody else on the machine waits.
-        self.phase = Phase::Asked(if reason == Reason::Limit { now } else { until });
+        self.phase = Phase::Asked(if asked { until } else { now });
         self.cleanup_until = until.checked_add(Duration::from_millis(self.run.start.cleanup_ms));
     }
 
