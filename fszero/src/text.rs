@@ -259,7 +259,9 @@ fn replace_lines(range: LineRange, content: &Content, open: Open<'_>, token: &Ca
     let mut start = first.start;
     if !bytes.is_empty() && !empty {
         match last.ending {
-            0 => strip_newline(&mut bytes),
+            // A single empty line cannot be the last one without a line end: then it gets one.
+            0 if !matches!(&bytes[..], b"\n" | b"\r\n") => strip_newline(&mut bytes),
+            0 => {}
             ending if bytes.last() != Some(&b'\n') => bytes.extend_from_slice(newline_of(ending)),
             _ => {}
         }

@@ -93,6 +93,8 @@ fn parse(patch: &str) -> Result<Vec<Hunk<'_>>, Error> {
             if files > 1 {
                 return Err(malformed(number, "it begins a second file; patch one file at a time"));
             }
+        } else if !hunks.is_empty() && line.starts_with(['+', '-', ' ']) && !line.starts_with("--") {
+            return Err(malformed(number, "the hunk has more lines than its header says"));
         }
     }
     if left != (0, 0) {

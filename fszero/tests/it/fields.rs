@@ -1,7 +1,7 @@
 //! What the engine does to a tree, case by case; cases of pure text are scenario folders.
 
 use zero_contracts::files::ReadLog;
-use zero_contracts::{CancelToken, ErrorKind, FileEngine, SourceView};
+use zero_contracts::{CancelToken, ErrorKind, FileEngine};
 
 use crate::support::*;
 
