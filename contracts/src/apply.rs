@@ -3,11 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::edit::{Change, EditReceipt, Expect};
-use crate::json::union_forms;
+use crate::json::{present, union_forms};
 use crate::{Error, Handle, JsonValue, WorkspacePath};
 
 /// `z.apply(operations | effect, options?)`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ApplyRequest {
     /// What to apply.
@@ -19,6 +20,7 @@ pub struct ApplyRequest {
 
 /// Operations on files, or one effect.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(
     remote = "Self",
     untagged,
@@ -35,6 +37,7 @@ union_forms!(ApplyTarget);
 
 /// Options of `z.apply`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ApplyOptions {
     /// What must hold on the staged tree, or everything is unstaged.
@@ -44,6 +47,7 @@ pub struct ApplyOptions {
 
 /// Checks on the staged tree.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Verify {
     /// No file may gain a syntax error.
@@ -59,6 +63,7 @@ pub struct Verify {
 
 /// One operation of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(try_from = "OperationFields", into = "OperationFields")]
 pub enum FileOperation {
     /// Change one file: the change's own fields beside `path` and `expect`.
@@ -204,6 +209,7 @@ impl From<FileOperation> for OperationFields {
 
 /// A typed request for an action on the outside world, dispatched after the commit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EffectRequest {
     /// Name of a channel that the host registered.
@@ -219,6 +225,7 @@ pub struct EffectRequest {
 
 /// Where an effect's key is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectScope {
     /// In the workspace.
@@ -232,6 +239,7 @@ pub enum EffectScope {
 
 /// What `z.apply` answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(remote = "Self", untagged)]
 pub enum ApplyResult {
     /// The receipts, in the order of the operations.
@@ -244,6 +252,7 @@ union_forms!(ApplyResult);
 
 /// Receipts of an atomic change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ApplyReceipts {
     /// One a path that changes, in the order of the operations.
@@ -252,6 +261,7 @@ pub struct ApplyReceipts {
 
 /// What became of an effect so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct EffectReceipt {
     /// Staged now, or known already.
@@ -259,12 +269,13 @@ pub struct EffectReceipt {
     /// Names the effect; `z.read` tells later what became of it.
     pub handle: Handle,
     /// For a duplicate: the first one's evidence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub evidence: Option<JsonValue>,
 }
 
 /// Whether an effect is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum EffectStatus {
     /// It will be dispatched after the commit.

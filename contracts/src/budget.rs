@@ -6,6 +6,7 @@ const MIB: u64 = 1024 * 1024;
 
 /// The budgets of one cell. Times in milliseconds, sizes in bytes, shown text in tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Budgets {
     /// Size of the source; a larger one is `invalid_input`.

@@ -9,6 +9,7 @@ use crate::{Content, Digest, Error, Handle, LineRange, WorkspacePath};
 
 /// `z.edit(target, change, options?)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EditRequest {
     /// A workspace path, or the snapshot of one file.
@@ -22,6 +23,7 @@ pub struct EditRequest {
 
 /// Options of `z.edit`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct EditOptions {
     /// What the file must be now.
@@ -99,6 +101,7 @@ union_forms!(CountForm);
 
 /// Where an insertion goes: beside a line by number, or beside text that occurs once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(remote = "Self", untagged, expecting = "a line number, or text that occurs once")]
 pub enum Anchor {
     /// A line, 1-based.
@@ -369,6 +372,7 @@ impl Anchor {
 
 /// What a path was or becomes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct PathState {
     /// File, directory or symlink.
@@ -385,6 +389,7 @@ pub struct PathState {
 
 /// What an edit staged. It says *staged*: the live tree changes when the cell completes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct EditReceipt {
     /// Always `staged` inside a cell; `committed` in an event.
@@ -407,6 +412,7 @@ pub struct EditReceipt {
 
 /// How far a change has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum ReceiptStatus {
     /// Seen by this cell only.

@@ -13,6 +13,7 @@ macro_rules! error_kinds {
     ($($(#[$doc:meta])* $name:ident = $text:literal, $retryable:literal;)*) => {
         /// What went wrong, as a program tells it apart.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
         #[serde(rename_all = "snake_case")]
         pub enum ErrorKind {
             $($(#[$doc])* $name,)*
@@ -78,6 +79,7 @@ impl fmt::Display for ErrorKind {
 
 /// An error with what a caller needs to act: its kind, where, and what would have been accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 #[error("{kind}: {detail}{}", AcceptedList(accepted))]
 pub struct Error {

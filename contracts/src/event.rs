@@ -12,6 +12,7 @@ pub const EVENT_SCHEMA: &str = "zerostack.event.v1";
 
 /// What one cell did, as it is kept: canonical JSON (RFC 8785), chained to the session's previous event.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// [`EVENT_SCHEMA`].
@@ -57,6 +58,7 @@ pub struct Event {
 
 /// What became of one command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ProcessVerdict {
     /// The argument vector.

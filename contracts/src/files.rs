@@ -35,6 +35,7 @@ impl ReadLog {
 
 /// What survives a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// Loss of power: fsync before effects and at the commit.
@@ -57,6 +58,7 @@ pub struct BeginTransaction {
 
 /// What a commit makes durable together with the files: digests of objects that are stored already.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct CommitSeal {
     /// The session.
@@ -73,6 +75,7 @@ pub struct CommitSeal {
 
 /// One committed transaction of the journal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct CommitRecord {
     /// Its place in the journal; grows by at least 1.
@@ -87,6 +90,7 @@ pub struct CommitRecord {
 
 /// How effects were taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Restoration {
     /// Paths put back.
@@ -107,6 +111,7 @@ pub struct CommitFailure {
 
 /// Effects of one command, as its capture found them.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Captured {
     /// One a path that changed.
@@ -137,6 +142,7 @@ pub enum RecoveredOutcome {
 
 /// One path that differs between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct PathChange {
     /// The path.
@@ -161,6 +167,7 @@ pub struct Reversal {
 
 /// What collection did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Collected {
     /// Objects kept.
@@ -173,6 +180,7 @@ pub struct Collected {
 
 /// A part of the store that is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Damage {
     /// The object or journal frame.

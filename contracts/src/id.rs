@@ -90,6 +90,7 @@ impl Default for SessionName {
 
 /// The fencing token of the workspace lease; grows at each acquisition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
 

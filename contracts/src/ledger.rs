@@ -8,6 +8,7 @@ use crate::Operation;
 
 /// What one cell used: times in milliseconds, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceLedger {
     /// Wall-clock time from admission to response.
@@ -40,6 +41,7 @@ pub struct ResourceLedger {
 
 /// Processes of all runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProcessCounts {
     /// Commands started.
@@ -52,6 +54,7 @@ pub struct ProcessCounts {
 
 /// How commands were confined; no field is ever downgraded silently.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ConfinementTier {
     /// What bounds writes: `landlock` or `none`; absent if nothing ran.

@@ -50,6 +50,9 @@ pub mod structure;
 pub mod tokens;
 pub mod wire;
 
+#[cfg(test)]
+mod round_trip;
+
 pub use budget::Budgets;
 pub use cancel::CancelToken;
 pub use content::Content;

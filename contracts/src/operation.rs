@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// One of the six operations a cell can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
     /// `z.read`

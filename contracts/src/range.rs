@@ -145,6 +145,7 @@ impl From<LineRange> for (u64, u64) {
 
 /// A line and column, both 1-based; columns count Unicode scalar values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Location {
     /// Line, 1-based.
@@ -155,6 +156,7 @@ pub struct Location {
 
 /// A place in a text by line, column and byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Position {
     /// Line, 1-based.
@@ -168,6 +170,7 @@ pub struct Position {
 /// A piece of a text. `start` is its first scalar value; `end.byte` is the byte after its last, and `end.line` and
 /// `end.column` name that last scalar value itself (for an empty range, the same place as `start`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct TextRange {
     /// Where it starts.

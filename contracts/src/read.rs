@@ -8,6 +8,7 @@ use crate::{ByteRange, Digest, Handle, LineRange, WorkspacePath};
 
 /// `z.read(target, options?)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadRequest {
     /// A workspace path, an absolute path, or a handle.
@@ -19,6 +20,7 @@ pub struct ReadRequest {
 
 /// Options of `z.read`. At most one of the selectors `lines`, `bytes`, `symbol`, `match`, `pointer` may be given.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ReadOptions {
     /// Return the content with what guards a later edit, instead of the bare string.
@@ -62,6 +64,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
 
 /// What `z.read` answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(remote = "Self", untagged)]
 pub enum ReadResult {
     /// The complete content: a string, or bytes of a binary file read with `full`.
@@ -82,6 +85,7 @@ union_forms!(ReadResult);
 
 /// How the bytes of a file read as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// Valid UTF-8 without NUL.
@@ -93,6 +97,7 @@ pub enum Encoding {
 
 /// The newline style of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Newline {
     /// No line ends.
@@ -107,6 +112,7 @@ pub enum Newline {
 
 /// The complete content of a file with what guards a later edit of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotRead {
     /// The path that was read.
@@ -133,6 +139,7 @@ pub struct SnapshotRead {
 
 /// How large a whole content is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Extent {
     /// Lines; a last line without a newline counts, absent for binary content.
@@ -144,6 +151,7 @@ pub struct Extent {
 
 /// A part of a content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct PartialRead {
     /// The part itself.
@@ -164,6 +172,7 @@ pub struct PartialRead {
 
 /// Where a partial read lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct PartialRange {
     /// Bytes, 0-based and half-open.
@@ -175,6 +184,7 @@ pub struct PartialRange {
 
 /// The word `view`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum ViewTag {
     /// Always this.
@@ -184,6 +194,7 @@ pub enum ViewTag {
 
 /// A file or value shown in part: the whole is at `handle`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct FileView {
     /// The word `view`.
@@ -208,6 +219,7 @@ pub struct FileView {
 
 /// One symbol of an outline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct OutlineItem {
     /// Qualified name.
@@ -223,6 +235,7 @@ pub struct OutlineItem {
 
 /// The word `directory`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum DirectoryTag {
     /// Always this.
@@ -232,6 +245,7 @@ pub enum DirectoryTag {
 
 /// The entries of a directory in order of their names' bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct DirectoryListing {
     /// The word `directory`.
@@ -247,6 +261,7 @@ pub struct DirectoryListing {
 
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct DirectoryEntry {
     /// Workspace path.
@@ -265,6 +280,7 @@ pub struct DirectoryEntry {
 
 /// What a directory entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     /// A regular file.

@@ -7,6 +7,7 @@ use crate::{Digest, Error, Handle, JsonValue, ResourceLedger};
 
 /// The word `ZeroKernel`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 pub enum Protocol {
     /// Always this.
     #[default]
@@ -15,6 +16,7 @@ pub enum Protocol {
 
 /// How a cell ended. Deadline and budget are `Failed`; only the host's cancellation is `Cancelled`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 pub enum Outcome {
     /// Everything was published.
     Completed,
@@ -26,6 +28,7 @@ pub enum Outcome {
 
 /// When a cell failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Before anything ran.
@@ -38,6 +41,7 @@ pub enum Phase {
 
 /// What one cell came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Response {
     /// The word `ZeroKernel`.
@@ -68,6 +72,7 @@ pub struct Response {
 
 /// An error with the phase it happened in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ResponseError {
     /// What went wrong.
@@ -114,6 +119,7 @@ impl ResponseError {
 
 /// What became of a cell's effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct EffectsReport {
     /// What became of them.
@@ -142,6 +148,7 @@ impl Default for EffectsReport {
 
 /// What became of a cell's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Disposition {
     /// It had none.
@@ -156,6 +163,7 @@ pub enum Disposition {
 
 /// How effects of commands are captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub enum CaptureTier {
     /// No command ran.
@@ -170,6 +178,7 @@ pub enum CaptureTier {
 
 /// A path that was not as expected, with what is known of both versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct PathConflict {
     /// The path.
@@ -186,6 +195,7 @@ pub struct PathConflict {
 
 /// The session's state root before and after a cell.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct StateChange {
     /// Root before; absent for an empty state.

@@ -9,6 +9,7 @@ use crate::{Content, Handle, WorkspacePath};
 
 /// `z.run(command, options?)`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunRequest {
     /// What to run.
@@ -20,6 +21,7 @@ pub struct RunRequest {
 
 /// A command: an argument vector without a shell, or a line for `sh -c`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(
     remote = "Self",
     untagged,
@@ -46,6 +48,7 @@ impl Command {
 
 /// Options of `z.run`.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct RunOptions {
     /// Directory inside the workspace; default the cell's `cwd`, else the root.
@@ -67,6 +70,7 @@ pub struct RunOptions {
 
 /// How the command itself ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Termination {
     /// It exited.
@@ -79,6 +83,7 @@ pub enum Termination {
 
 /// Why the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
     /// By itself.
@@ -93,6 +98,7 @@ pub enum EndReason {
 
 /// Whether the kernel's process owner saw the whole tree end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "snake_case")]
 pub enum Cleanup {
     /// No process of the tree is left.
@@ -103,6 +109,7 @@ pub enum Cleanup {
 
 /// A value for each output stream.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct Streams<T> {
     /// Standard output.
@@ -113,6 +120,7 @@ pub struct Streams<T> {
 
 /// What `z.run` answers. A non-zero exit is a result, not an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct RunResult {
     /// How the command itself ended.

@@ -13,6 +13,7 @@ pub const STATE_VALUE_BYTES: usize = 8 * 1024;
 
 /// One call on `z.state`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum StateRequest {
     /// `get(key)`: the value, or nothing.
@@ -52,6 +53,7 @@ pub enum StateRequest {
 
 /// What a call on `z.state` answers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(remote = "Self", untagged)]
 pub enum StateResult {
     /// `set`, `test`, `delete`.
@@ -66,6 +68,7 @@ union_forms!(StateResult);
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct StateEntry {
     /// Its key.

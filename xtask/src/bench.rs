@@ -34,16 +34,36 @@ struct Row {
 
 /// Runs one bench, or all of them, prints a table and writes the rows to `json`.
 pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
-    let chosen: Vec<_> = BENCHES.into_iter().filter(|(bench, _)| name == "all" || *bench == name).collect();
+    let chosen: Vec<_> = BENCHES
+        .into_iter()
+        .filter(|(bench, _)| name == "all" || *bench == name)
+        .collect();
     if chosen.is_empty() {
         let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).collect();
         bail!("`{name}` is not a bench; the benches are all, {}", names.join(", "));
     }
-    run(&mut cargo(&["build", "--release", "--package", "zero-supervisor", "--bins"]))?;
+    run(&mut cargo(&[
+        "build",
+        "--release",
+        "--package",
+        "zero-supervisor",
+        "--bins",
+    ]))?;
     let mut rows = Vec::new();
     for (bench, package) in chosen {
-        let printed = output(&mut cargo(&["bench", "--quiet", "--package", package, "--bench", bench]))?;
-        rows.extend(printed.lines().filter_map(|line| serde_json::from_str::<Row>(line).ok()));
+        let printed = output(&mut cargo(&[
+            "bench",
+            "--quiet",
+            "--package",
+            package,
+            "--bench",
+            bench,
+        ]))?;
+        rows.extend(
+            printed
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Row>(line).ok()),
+        );
     }
     print!("{}", table(&rows));
     if let Some(json) = json {
@@ -58,8 +78,10 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
 fn table(rows: &[Row]) -> String {
     let width = |text: fn(&Row) -> usize, least: usize| rows.iter().map(text).max().unwrap_or(0).max(least);
     let (bench, case) = (width(|row| row.bench.len(), 5), width(|row| row.case.len(), 4));
-    let mut table =
-        format!("{:bench$}  {:case$}  {:>12}  {:>12}  {:6}  {:>6}  against\n", "bench", "case", "median", "p95", "unit", "ratio");
+    let mut table = format!(
+        "{:bench$}  {:case$}  {:>12}  {:>12}  {:6}  {:>6}  against\n",
+        "bench", "case", "median", "p95", "unit", "ratio"
+    );
     for row in rows {
         let ratio = row.ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         table += &format!(

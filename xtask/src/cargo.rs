@@ -32,8 +32,10 @@ pub fn run(command: &mut Command) -> Result<()> {
 /// Runs a command and returns its standard output; its standard error is shown.
 pub fn output(command: &mut Command) -> Result<String> {
     let shown = shown(command);
-    let output =
-        command.stderr(Stdio::inherit()).output().with_context(|| format!("could not start {shown}"))?;
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("could not start {shown}"))?;
     if !output.status.success() {
         bail!("{shown}: {}", output.status);
     }

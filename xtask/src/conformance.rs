@@ -23,21 +23,43 @@ const V8_HOUSES: [&str; 4] = ["zerostack", "zero-frame-snapshot", "zero-kernel",
 
 /// Checks every rule and prints one line for each; with `prove_vendoring` each engine is also vendored and tested alone.
 pub fn conformance(prove_vendoring: bool) -> Result<()> {
-    let metadata = MetadataCommand::new().current_dir(workspace()).exec().context("reading the dependency graph")?;
+    let metadata = MetadataCommand::new()
+        .current_dir(workspace())
+        .exec()
+        .context("reading the dependency graph")?;
     let mut results: Vec<(String, Vec<String>)> = vec![
-        ("engines depend on the contracts alone".into(), engines_stand_alone(&metadata)),
-        ("the contracts depend on no house".into(), contracts_stand_alone(&metadata)),
-        ("only the hub composes the engines".into(), only_the_hub_composes(&metadata)),
+        (
+            "engines depend on the contracts alone".into(),
+            engines_stand_alone(&metadata),
+        ),
+        (
+            "the contracts depend on no house".into(),
+            contracts_stand_alone(&metadata),
+        ),
+        (
+            "only the hub composes the engines".into(),
+            only_the_hub_composes(&metadata),
+        ),
         ("V8 stays in the hub".into(), v8_stays_in_the_hub(&metadata)?),
         ("every dependency has its reason".into(), reasons(&metadata)?),
     ];
-    let runner: &[&str] = if has_nextest() { &["nextest", "run", "--package"] } else { &["test", "--package"] };
+    let runner: &[&str] = if has_nextest() {
+        &["nextest", "run", "--package"]
+    } else {
+        &["test", "--package"]
+    };
     let round_trips = run(cargo(runner).args(["zero-contracts"])).err().map(|e| e.to_string());
-    results.push(("contracts round-trip in both forms".into(), round_trips.into_iter().collect()));
+    results.push((
+        "contracts round-trip in both forms".into(),
+        round_trips.into_iter().collect(),
+    ));
     if prove_vendoring {
         for engine in ENGINES {
             let failed = vendor::prove(engine).err().map(|e| format!("{e:#}"));
-            results.push((format!("{engine} builds and passes its tests alone"), failed.into_iter().collect()));
+            results.push((
+                format!("{engine} builds and passes its tests alone"),
+                failed.into_iter().collect(),
+            ));
         }
     }
     println!();
@@ -54,7 +76,11 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
 }
 
 fn houses(metadata: &Metadata) -> BTreeMap<&str, &Package> {
-    metadata.workspace_packages().into_iter().map(|package| (package.name.as_str(), package)).collect()
+    metadata
+        .workspace_packages()
+        .into_iter()
+        .map(|package| (package.name.as_str(), package))
+        .collect()
 }
 
 /// Dependencies of any kind on packages of this workspace.
@@ -62,7 +88,12 @@ fn house_dependencies<'a>(houses: &BTreeMap<&str, &'a Package>, name: &str) -> B
     houses
         .get(name)
         .map(|package| {
-            package.dependencies.iter().map(|d| d.name.as_str()).filter(|d| houses.contains_key(d)).collect()
+            package
+                .dependencies
+                .iter()
+                .map(|d| d.name.as_str())
+                .filter(|d| houses.contains_key(d))
+                .collect()
         })
         .unwrap_or_default()
 }
@@ -71,7 +102,11 @@ fn engines_stand_alone(metadata: &Metadata) -> Vec<String> {
     let houses = houses(metadata);
     ENGINES
         .iter()
-        .flat_map(|engine| house_dependencies(&houses, engine).into_iter().map(move |d| (engine, d)))
+        .flat_map(|engine| {
+            house_dependencies(&houses, engine)
+                .into_iter()
+                .map(move |d| (engine, d))
+        })
         .filter(|(_, dependency)| *dependency != "zero-contracts")
         .map(|(engine, dependency)| format!("{engine} depends on {dependency}"))
         .collect()
@@ -97,8 +132,11 @@ fn only_the_hub_composes(metadata: &Metadata) -> Vec<String> {
 
 fn v8_stays_in_the_hub(metadata: &Metadata) -> Result<Vec<String>> {
     let resolve = metadata.resolve.as_ref().context("cargo gave no resolved graph")?;
-    let edges: BTreeMap<&PackageId, Vec<&PackageId>> =
-        resolve.nodes.iter().map(|node| (&node.id, node.deps.iter().map(|dep| &dep.pkg).collect())).collect();
+    let edges: BTreeMap<&PackageId, Vec<&PackageId>> = resolve
+        .nodes
+        .iter()
+        .map(|node| (&node.id, node.deps.iter().map(|dep| &dep.pkg).collect()))
+        .collect();
     let names: BTreeMap<&PackageId, &str> = metadata.packages.iter().map(|p| (&p.id, p.name.as_str())).collect();
     let mut breaches = Vec::new();
     for (name, package) in houses(metadata) {
@@ -113,7 +151,10 @@ fn v8_stays_in_the_hub(metadata: &Metadata) -> Result<Vec<String>> {
             }
         }
         breaches.extend(
-            seen.iter().filter_map(|id| names.get(id)).filter(|found| V8.contains(found)).map(|found| format!("{name} pulls in {found}")),
+            seen.iter()
+                .filter_map(|id| names.get(id))
+                .filter(|found| V8.contains(found))
+                .map(|found| format!("{name} pulls in {found}")),
         );
     }
     Ok(breaches)
@@ -145,6 +186,8 @@ fn reasons(metadata: &Metadata) -> Result<Vec<String>> {
 
 fn is_plain(dependency: &str) -> bool {
     let own = dependency.starts_with("zero") || ENGINES.contains(&dependency);
-    own || matches!(dependency, "serde" | "serde_json" | "postcard" | "thiserror" | "}" | "]" | "")
-        || dependency.starts_with('"')
+    own || matches!(
+        dependency,
+        "serde" | "serde_json" | "postcard" | "thiserror" | "}" | "]" | ""
+    ) || dependency.starts_with('"')
 }

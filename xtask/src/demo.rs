@@ -11,13 +11,21 @@ const CRATE: &str = "regex-syntax";
 
 /// Builds the kernel and runs the demo.
 pub fn demo() -> Result<()> {
-    let metadata = MetadataCommand::new().current_dir(workspace()).exec().context("reading the dependency graph")?;
+    let metadata = MetadataCommand::new()
+        .current_dir(workspace())
+        .exec()
+        .context("reading the dependency graph")?;
     let package = metadata
         .packages
         .iter()
         .find(|package| package.name.as_str() == CRATE)
-        .with_context(|| format!("{CRATE} is not among the dependencies any more: choose another crate for the demo"))?;
-    let sources = package.manifest_path.parent().context("a manifest lies in a directory")?;
+        .with_context(|| {
+            format!("{CRATE} is not among the dependencies any more: choose another crate for the demo")
+        })?;
+    let sources = package
+        .manifest_path
+        .parent()
+        .context("a manifest lies in a directory")?;
     let directory = tempfile::tempdir()?;
     let root = directory.path().join(CRATE);
     copy_tree(sources.as_std_path(), &root)?;

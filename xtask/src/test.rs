@@ -10,7 +10,10 @@ pub fn test(arguments: &[String]) -> Result<()> {
     if arguments.is_empty() {
         run(&mut cargo(&["test", "--workspace", "--doc", "--quiet"]))?;
     }
-    let runner: &[&str] =
-        if has_nextest() { &["nextest", "run", "--workspace"] } else { &["test", "--workspace", "--lib", "--bins", "--tests"] };
+    let runner: &[&str] = if has_nextest() {
+        &["nextest", "run", "--workspace"]
+    } else {
+        &["test", "--workspace", "--lib", "--bins", "--tests"]
+    };
     run(cargo(runner).args(arguments))
 }

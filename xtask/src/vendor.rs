@@ -28,10 +28,17 @@ pub fn vendor(engine: &str, to: &Path) -> Result<()> {
     }
     let mut manifest: DocumentMut = fs_err::read_to_string(from.join("Cargo.toml"))?.parse()?;
     manifest["workspace"]["members"] = value(["contracts", engine].into_iter().collect::<Array>());
-    let dependencies = manifest["workspace"]["dependencies"].as_table_mut().context("no workspace.dependencies")?;
+    let dependencies = manifest["workspace"]["dependencies"]
+        .as_table_mut()
+        .context("no workspace.dependencies")?;
     let other_houses: Vec<String> = dependencies
         .iter()
-        .filter(|(_, entry)| entry.get("path").and_then(|p| p.as_str()).is_some_and(|p| p != "contracts" && p != engine))
+        .filter(|(_, entry)| {
+            entry
+                .get("path")
+                .and_then(|p| p.as_str())
+                .is_some_and(|p| p != "contracts" && p != engine)
+        })
         .map(|(name, _)| name.to_owned())
         .collect();
     for name in other_houses {
@@ -55,7 +62,11 @@ pub fn prove(engine: &str) -> Result<()> {
     let examples = directory.path().join(engine).join("examples");
     for example in fs_err::read_dir(&examples)? {
         let path = example?.path();
-        if let Some(name) = path.file_stem().and_then(|name| name.to_str()).filter(|_| path.extension().is_some_and(|e| e == "rs")) {
+        if let Some(name) = path
+            .file_stem()
+            .and_then(|name| name.to_str())
+            .filter(|_| path.extension().is_some_and(|e| e == "rs"))
+        {
             run(&mut inside(&["run", "--quiet", "--package", engine, "--example", name]))?;
         }
     }

@@ -98,7 +98,10 @@ impl Gate {
     fn enter(&self) -> Result<Inside<'_>> {
         let mut state = lock(&self.state);
         if state.closed {
-            return Err(Error::new(ErrorKind::Cancelled, "the cell has ended; no further call is admitted"));
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                "the cell has ended; no further call is admitted",
+            ));
         }
         state.inside += 1;
         Ok(Inside(self))
@@ -143,7 +146,13 @@ impl Cell {
     /// Makes a cell that has done nothing yet.
     pub fn new(kernel: Arc<Kernel>, start: CellStart) -> Self {
         let view = RwLock::new(kernel.files.live());
-        let CellStart { id, budgets, env, cwd, head } = start;
+        let CellStart {
+            id,
+            budgets,
+            env,
+            cwd,
+            head,
+        } = start;
         Self {
             runs: Runs::default(),
             lease: Mutex::default(),
@@ -203,7 +212,10 @@ impl Cell {
             })?);
         }
         let Some(transaction) = slot.as_mut() else {
-            return Err(Error::new(ErrorKind::Internal, "a transaction that was just begun is gone"));
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "a transaction that was just begun is gone",
+            ));
         };
         let done = work(transaction.as_mut());
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = transaction.view();
@@ -245,7 +257,10 @@ impl Cell {
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {
             policy.check(request.operation, &arguments).map_err(|why| {
-                Error::new(ErrorKind::Denied, format!("the host's policy denies z.{}: {why}", request.name))
+                Error::new(
+                    ErrorKind::Denied,
+                    format!("the host's policy denies z.{}: {why}", request.name),
+                )
             })?;
         }
         ops::answer(self, request.operation, request.name, arguments, token)
@@ -260,10 +275,14 @@ impl CallHandler for CellCalls {
         let cell = Arc::clone(&self.0);
         Box::pin(async move {
             let name = request.name;
-            tokio::task::spawn_blocking(move || cell.answer(request)).await.unwrap_or_else(|_| {
-                Err(Error::new(ErrorKind::Internal, format!("z.{name} panicked; nothing of it was kept")))
-            })
+            tokio::task::spawn_blocking(move || cell.answer(request))
+                .await
+                .unwrap_or_else(|_| {
+                    Err(Error::new(
+                        ErrorKind::Internal,
+                        format!("z.{name} panicked; nothing of it was kept"),
+                    ))
+                })
         })
     }
 }
-

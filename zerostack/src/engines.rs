@@ -12,7 +12,10 @@ pub(crate) fn files(config: &KernelConfig, root: &Path, store: &Path) -> Result<
     if let Some(files) = &config.engines.files {
         return Ok(Arc::clone(files));
     }
-    let shipped = fszero::FsConfig { durability: config.durability, ..fszero::FsConfig::new(root, store) };
+    let shipped = fszero::FsConfig {
+        durability: config.durability,
+        ..fszero::FsConfig::new(root, store)
+    };
     Ok(Arc::new(fszero::FsZero::open(shipped)?))
 }
 
@@ -25,9 +28,9 @@ pub(crate) fn structure(config: &KernelConfig) -> Arc<dyn StructureEngine> {
 }
 
 /// The engine that owns output.
-pub(crate) fn tokens(config: &KernelConfig) -> Result<Arc<dyn TokenEngine>> {
-    if let Some(tokens) = &config.engines.tokens {
-        return Ok(Arc::clone(tokens));
+pub(crate) fn tokens(config: &KernelConfig) -> Arc<dyn TokenEngine> {
+    match &config.engines.tokens {
+        Some(tokens) => Arc::clone(tokens),
+        None => Arc::new(tokenzero::TokenZero::new(tokenzero::TokenConfig::default())),
     }
-    Ok(Arc::new(tokenzero::TokenZero::new(tokenzero::TokenConfig::default())?))
 }

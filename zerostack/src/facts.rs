@@ -28,10 +28,18 @@ impl Facts {
     pub fn load(base: Option<Digest>, objects: &dyn ObjectStore) -> Result<Self> {
         let facts = match &base {
             None => BTreeMap::new(),
-            Some(root) => serde_json::from_slice(&objects.get(root)?)
-                .map_err(|e| Error::new(ErrorKind::Corrupt, format!("the state root {root} is not a JSON object: {e}")))?,
+            Some(root) => serde_json::from_slice(&objects.get(root)?).map_err(|e| {
+                Error::new(
+                    ErrorKind::Corrupt,
+                    format!("the state root {root} is not a JSON object: {e}"),
+                )
+            })?,
         };
-        Ok(Self { base, facts, changed: false })
+        Ok(Self {
+            base,
+            facts,
+            changed: false,
+        })
     }
 
     /// The root the cell started from.
@@ -75,7 +83,10 @@ impl Facts {
                 self.facts
                     .range(prefix.clone()..)
                     .take_while(|(key, _)| key.starts_with(&prefix))
-                    .map(|(key, value)| StateEntry { key: key.clone(), value: JsonValue(value.clone()) })
+                    .map(|(key, value)| StateEntry {
+                        key: key.clone(),
+                        value: JsonValue(value.clone()),
+                    })
                     .collect(),
             ),
             StateRequest::Set { key, value, expect } => {
@@ -91,7 +102,9 @@ impl Facts {
 
     fn set(&mut self, key: String, value: Value, expect: Option<Value>) -> Result<()> {
         if key.is_empty() || key.len() > KEY_BYTES {
-            return Err(Error::invalid(format!("a key has 1 to {KEY_BYTES} bytes, this one {}", key.len())).with_path("key"));
+            return Err(
+                Error::invalid(format!("a key has 1 to {KEY_BYTES} bytes, this one {}", key.len())).with_path("key"),
+            );
         }
         let now = self.get(&key);
         if let Some(expect) = expect
@@ -108,7 +121,12 @@ impl Facts {
             )
             .with_path(key));
         }
-        let others: usize = self.facts.iter().filter(|(k, _)| **k != key).map(|(k, v)| k.len() + size(v) + 4).sum();
+        let others: usize = self
+            .facts
+            .iter()
+            .filter(|(k, _)| **k != key)
+            .map(|(k, v)| k.len() + size(v) + 4)
+            .sum();
         let all = others + key.len() + bytes + 4;
         if all > STATE_BYTES {
             return Err(Error::new(
@@ -129,11 +147,19 @@ mod tests {
     use serde_json::json;
 
     fn empty() -> Facts {
-        Facts { base: None, facts: BTreeMap::new(), changed: false }
+        Facts {
+            base: None,
+            facts: BTreeMap::new(),
+            changed: false,
+        }
     }
 
     fn set(key: &str, value: Value, expect: Option<Value>) -> StateRequest {
-        StateRequest::Set { key: key.into(), value: JsonValue(value), expect: expect.map(JsonValue) }
+        StateRequest::Set {
+            key: key.into(),
+            value: JsonValue(value),
+            expect: expect.map(JsonValue),
+        }
     }
 
     #[test]
@@ -142,8 +168,14 @@ mod tests {
         assert!(facts.call(set("a", json!(1), Some(Value::Null))).is_ok());
         let error = facts.call(set("a", json!(2), Some(json!(7)))).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Conflict);
-        assert_eq!(facts.call(StateRequest::Get { key: "a".into() }).unwrap(), StateResult::Value(JsonValue(json!(1))));
-        assert_eq!(facts.call(StateRequest::Delete { key: "b".into() }).unwrap(), StateResult::Flag(false));
+        assert_eq!(
+            facts.call(StateRequest::Get { key: "a".into() }).unwrap(),
+            StateResult::Value(JsonValue(json!(1)))
+        );
+        assert_eq!(
+            facts.call(StateRequest::Delete { key: "b".into() }).unwrap(),
+            StateResult::Flag(false)
+        );
     }
 
     #[test]
@@ -155,15 +187,23 @@ mod tests {
         let StateResult::Entries(entries) = facts.call(StateRequest::List { prefix: "b/".into() }).unwrap() else {
             panic!("entries")
         };
-        assert_eq!(entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(), ["b/1", "b/2"]);
+        assert_eq!(
+            entries.iter().map(|entry| entry.key.as_str()).collect::<Vec<_>>(),
+            ["b/1", "b/2"]
+        );
     }
 
     #[test]
     fn values_and_the_whole_are_bounded() {
         let mut facts = empty();
-        assert_eq!(facts.call(set("a", json!("x".repeat(9000)), None)).unwrap_err().kind, ErrorKind::Budget);
+        assert_eq!(
+            facts.call(set("a", json!("x".repeat(9000)), None)).unwrap_err().kind,
+            ErrorKind::Budget
+        );
         for n in 0..7 {
-            facts.call(set(&format!("k{n}"), json!("x".repeat(8000)), None)).unwrap();
+            facts
+                .call(set(&format!("k{n}"), json!("x".repeat(8000)), None))
+                .unwrap();
         }
         let full = (7..10).find_map(|n| facts.call(set(&format!("k{n}"), json!("x".repeat(8000)), None)).err());
         assert_eq!(full.unwrap().kind, ErrorKind::Budget);

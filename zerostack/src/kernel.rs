@@ -10,8 +10,8 @@ use serde_json::Value;
 use zero_contracts::files::{Recovered, RecoveredOutcome};
 use zero_contracts::response::{Disposition, Outcome, Phase, StateChange};
 use zero_contracts::{
-    Budgets, CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, FileEngine, ObjectStore, Response, SessionName,
-    StructureEngine, TokenEngine, WorkspacePath,
+    Budgets, CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, FileEngine, ObjectStore, Response,
+    SessionName, StructureEngine, TokenEngine, WorkspacePath,
 };
 use zero_supervisor::lease::Lease;
 
@@ -71,20 +71,29 @@ impl ZeroKernel {
     /// `not_found` or `invalid_input` for the root, `invalid_input` for a store inside it, `unsupported` for a store of
     /// another version; `denied`, `corrupt`, `io`.
     pub fn open(config: KernelConfig) -> Result<Self> {
-        let root = config.root.canonicalize().map_err(|e| Error::from_io(&e, "the workspace root").with_path(config.root.display()))?;
+        let root = config
+            .root
+            .canonicalize()
+            .map_err(|e| Error::from_io(&e, "the workspace root").with_path(config.root.display()))?;
         if !root.is_dir() {
             return Err(Error::invalid("the workspace root is not a directory").with_path(root.display()));
         }
         let (store, transient) = store(&config.store, &root)?;
         if store.starts_with(&root) {
-            return Err(Error::invalid("the store lies inside the workspace, where commands could reach it")
-                .with_path(store.display())
-                .with_accepted(["a directory outside the workspace", "the default", "transient"]));
+            return Err(
+                Error::invalid("the store lies inside the workspace, where commands could reach it")
+                    .with_path(store.display())
+                    .with_accepted(["a directory outside the workspace", "the default", "transient"]),
+            );
         }
         let files = engines::files(&config, &root, &store)?;
         let structure = engines::structure(&config);
-        let tokens = engines::tokens(&config)?;
-        let places = Places { named_root: config.root.clone(), root, store };
+        let tokens = engines::tokens(&config);
+        let places = Places {
+            named_root: config.root.clone(),
+            root,
+            store,
+        };
         let kernel = Kernel {
             slots: Slots::default(),
             objects: files.objects(),
@@ -115,7 +124,15 @@ impl ZeroKernel {
         let host = options.cancel.clone().unwrap_or_default();
         match self.admit(source, &options, &host) {
             Ok((budgets, wall, _slot)) => self.run_admitted(id, source, options, budgets, wall, &host, started),
-            Err(error) => settle::reject(&self.0, Rejected { id, source, error, started }),
+            Err(error) => settle::reject(
+                &self.0,
+                Rejected {
+                    id,
+                    source,
+                    error,
+                    started,
+                },
+            ),
         }
     }
 
@@ -132,7 +149,10 @@ impl ZeroKernel {
         }
         let wall = options.timeout.unwrap_or(Duration::from_millis(budgets.wall_ms));
         if wall.is_zero() {
-            return Err(Error::new(ErrorKind::Deadline, "the cell's time is zero: it was not run"));
+            return Err(Error::new(
+                ErrorKind::Deadline,
+                "the cell's time is zero: it was not run",
+            ));
         }
         if frame::frames_given_up() >= FRAMES_GIVEN_UP {
             return Err(Error::new(
@@ -141,7 +161,10 @@ impl ZeroKernel {
             )
             .retryable(false));
         }
-        let slot = kernel.slots.enter(kernel.config.concurrent_cells.max(1), &host.child(Instant::now().checked_add(wall)))?;
+        let slot = kernel.slots.enter(
+            kernel.config.concurrent_cells.max(1),
+            &host.child(Instant::now().checked_add(wall)),
+        )?;
         Ok((budgets, wall, slot))
     }
 
@@ -159,11 +182,25 @@ impl ZeroKernel {
         let kernel = Arc::clone(&self.0);
         let head = match kernel.begin(host) {
             Ok(head) => head,
-            Err(error) => return settle::reject(&self.0, Rejected { id, source, error, started }),
+            Err(error) => {
+                return settle::reject(
+                    &self.0,
+                    Rejected {
+                        id,
+                        source,
+                        error,
+                        started,
+                    },
+                );
+            }
         };
         let spec = FrameSpec {
             source: source.to_owned(),
-            input: options.input.unwrap_or_default().into_iter().collect::<serde_json::Map<String, Value>>(),
+            input: options
+                .input
+                .unwrap_or_default()
+                .into_iter()
+                .collect::<serde_json::Map<String, Value>>(),
             budgets: frame_budgets(&budgets, wall.saturating_sub(started.elapsed())),
         };
         let start = CellStart {
@@ -265,10 +302,15 @@ impl Kernel {
 
     /// Records the terminal event of a cell whose host died before its commit.
     fn record_death(&self, dead: Recovered, token: &CancelToken) -> Result<()> {
-        let RecoveredOutcome::Restored(restoration) = dead.outcome else { return Ok(()) };
+        let RecoveredOutcome::Restored(restoration) = dead.outcome else {
+            return Ok(());
+        };
         let _head = self.sessions.lock(&dead.session, token)?;
         let head = self.sessions.head(&dead.session)?;
-        let error = Error::new(ErrorKind::Internal, "the host died before this cell was committed; everything was taken back");
+        let error = Error::new(
+            ErrorKind::Internal,
+            "the host died before this cell was committed; everything was taken back",
+        );
         let event = Event {
             schema: zero_contracts::event::EVENT_SCHEMA.to_owned(),
             session: dead.session.clone(),
@@ -278,18 +320,34 @@ impl Kernel {
             outcome: Outcome::Failed,
             error: Some(zero_contracts::response::ResponseError::new(error, Phase::Running)),
             disposition: Disposition::Restored,
-            state: StateChange { before: head.state, after: head.state, unchanged: true },
+            state: StateChange {
+                before: head.state,
+                after: head.state,
+                unchanged: true,
+            },
             receipts: Vec::new(),
             processes: Vec::new(),
             external_reads: Vec::new(),
-            handles: restoration.conflicts.iter().flat_map(|conflict| [conflict.ours, conflict.theirs]).flatten().collect(),
+            handles: restoration
+                .conflicts
+                .iter()
+                .flat_map(|conflict| [conflict.ours, conflict.theirs])
+                .flatten()
+                .collect(),
             ledger: zero_contracts::ResourceLedger::default(),
             value: None,
             console: None,
             previous: head.event,
         };
         let event = self.objects.put(&canonical_json(&event)?)?;
-        self.sessions.append(&dead.session, &dead.cell, Head { state: head.state, event: Some(event) })
+        self.sessions.append(
+            &dead.session,
+            &dead.cell,
+            Head {
+                state: head.state,
+                event: Some(event),
+            },
+        )
     }
 
     pub(crate) fn session(&self) -> &SessionName {
@@ -337,7 +395,10 @@ fn store(location: &StoreLocation, root: &Path) -> Result<(PathBuf, Option<tempf
         StoreLocation::UserState => {
             use std::os::unix::ffi::OsStrExt;
             let directories = directories::BaseDirs::new().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "the user has no home directory: name the store's directory")
+                Error::new(
+                    ErrorKind::NotFound,
+                    "the user has no home directory: name the store's directory",
+                )
             })?;
             // `state_dir` is there on Linux alone; elsewhere the local data directory serves.
             let base = directories.state_dir().unwrap_or_else(|| directories.data_local_dir());
@@ -349,7 +410,11 @@ fn store(location: &StoreLocation, root: &Path) -> Result<(PathBuf, Option<tempf
     if path.starts_with(root) {
         return Ok((path, None));
     }
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed(&path))?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&path)
+        .map_err(failed(&path))?;
     let path = path.canonicalize().map_err(failed(&path))?;
     Ok((path, None))
 }
@@ -372,11 +437,17 @@ impl Slots {
         let mut running = lock(&self.running);
         while *running >= most {
             token.check().map_err(|e| match e.kind {
-                ErrorKind::Deadline => Error::new(ErrorKind::Busy, format!("{most} cells run already; none ended in time")),
+                ErrorKind::Deadline => {
+                    Error::new(ErrorKind::Busy, format!("{most} cells run already; none ended in time"))
+                }
                 _ => e,
             })?;
             let nap = Duration::from_millis(20);
-            running = self.freed.wait_timeout(running, nap).unwrap_or_else(PoisonError::into_inner).0;
+            running = self
+                .freed
+                .wait_timeout(running, nap)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
         }
         *running += 1;
         Ok(Slot(self))

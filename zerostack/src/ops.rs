@@ -43,8 +43,11 @@ fn request<T: DeserializeOwned>(name: &str, names: &[&str], arguments: Vec<Value
 fn named(name: &str, names: &[&str], arguments: Vec<Value>) -> Result<Map<String, Value>> {
     if arguments.len() > names.len() {
         let given = arguments.len();
-        return Err(Error::invalid(format!("z.{name} takes {} arguments, {given} were given", names.join(", ")))
-            .with_accepted(names.iter().copied()));
+        return Err(Error::invalid(format!(
+            "z.{name} takes {} arguments, {given} were given",
+            names.join(", ")
+        ))
+        .with_accepted(names.iter().copied()));
     }
     let named = names.iter().zip(arguments).filter(|(_, value)| !value.is_null());
     Ok(named.map(|(name, value)| ((*name).to_owned(), value)).collect())

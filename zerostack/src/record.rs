@@ -19,7 +19,9 @@ pub fn canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 /// Milliseconds since 1970.
 pub fn now_ms() -> u64 {
     // A clock before 1970 counts as 1970; u64 holds 584 million years of milliseconds.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Collects every handle that a value refers to, in order of appearance, each once.
@@ -56,7 +58,8 @@ mod tests {
     #[test]
     fn canonical_form_follows_rfc_8785() {
         // Section 3.2.2 and 3.2.3 of RFC 8785: numbers as ECMAScript writes them, keys in UTF-16 order.
-        let value = json!({"\u{20ac}": 333333333.3333333_f64, "\r": 1e30, "1": 4.50, "\u{1f600}": 2e-3, "\u{fb33}": 1e-27});
+        let value =
+            json!({"\u{20ac}": 333333333.3333333_f64, "\r": 1e30, "1": 4.50, "\u{1f600}": 2e-3, "\u{fb33}": 1e-27});
         assert_eq!(
             String::from_utf8(canonical_json(&value).unwrap()).unwrap(),
             "{\"\\r\":1e+30,\"1\":4.5,\"€\":333333333.3333333,\"😀\":0.002,\"\u{fb33}\":1e-27}"

@@ -73,9 +73,12 @@ fn sql(error: rusqlite::Error) -> Error {
 fn digest(bytes: Option<Vec<u8>>) -> Result<Option<Digest>> {
     bytes
         .map(|bytes| {
-            <[u8; 32]>::try_from(bytes)
-                .map(Digest::from_bytes)
-                .map_err(|_| Error::new(ErrorKind::Corrupt, "the session database holds a digest of the wrong length"))
+            <[u8; 32]>::try_from(bytes).map(Digest::from_bytes).map_err(|_| {
+                Error::new(
+                    ErrorKind::Corrupt,
+                    "the session database holds a digest of the wrong length",
+                )
+            })
         })
         .transpose()
 }
@@ -92,11 +95,18 @@ impl Sessions {
         connection.busy_timeout(Duration::from_secs(10)).map_err(sql)?;
         connection.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
         connection.pragma_update(None, "synchronous", "normal").map_err(sql)?;
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
-        match transaction.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0)).map_err(sql)? {
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sql)?;
+        match transaction
+            .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+            .map_err(sql)?
+        {
             0 => {
                 transaction.execute_batch(SCHEMA).map_err(sql)?;
-                transaction.pragma_update(None, "user_version", SCHEMA_VERSION).map_err(sql)?;
+                transaction
+                    .pragma_update(None, "user_version", SCHEMA_VERSION)
+                    .map_err(sql)?;
             }
             SCHEMA_VERSION => {}
             other => {
@@ -110,12 +120,17 @@ impl Sessions {
             }
         }
         transaction.commit().map_err(sql)?;
-        Ok(Self { connection: Mutex::new(connection), locks })
+        Ok(Self {
+            connection: Mutex::new(connection),
+            locks,
+        })
     }
 
     fn connection(&self) -> std::sync::MutexGuard<'_, Connection> {
         // A panic while the lock was held leaves no half-done SQL transaction behind: rusqlite rolls it back.
-        self.connection.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Waits for a session's head lock.
@@ -157,16 +172,24 @@ impl Sessions {
         if commits.is_empty() {
             return Ok(());
         }
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sql)?;
         // Another process may have applied some meanwhile.
         let applied = self::applied(&transaction)?;
         for CommitRecord { cell, seal, .. } in commits.iter().filter(|commit| commit.sequence > applied) {
-            let head = Head { state: seal.state, event: Some(seal.event) };
+            let head = Head {
+                state: seal.state,
+                event: Some(seal.event),
+            };
             append(&transaction, &seal.session, cell, head)?;
         }
         if let Some(last) = commits.last() {
             transaction
-                .execute("UPDATE journal SET applied = max(applied, ?1)", params![as_sql(last.sequence)])
+                .execute(
+                    "UPDATE journal SET applied = max(applied, ?1)",
+                    params![as_sql(last.sequence)],
+                )
                 .map_err(sql)?;
         }
         transaction.commit().map_err(sql)
@@ -180,10 +203,19 @@ impl Sessions {
         let row = self
             .connection()
             .prepare_cached("SELECT state, event FROM sessions WHERE name = ?1")
-            .and_then(|mut query| query.query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+            .and_then(|mut query| {
+                query
+                    .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()
+            })
             .map_err(sql)?;
-        let Some((state, event)) = row else { return Ok(Head::default()) };
-        Ok(Head { state: digest(state)?, event: digest(event)? })
+        let Some((state, event)) = row else {
+            return Ok(Head::default());
+        };
+        Ok(Head {
+            state: digest(state)?,
+            event: digest(event)?,
+        })
     }
 
     /// Records the event of a cell without file effects; the caller holds the session's head lock.
@@ -192,7 +224,9 @@ impl Sessions {
     /// `io`, `busy`.
     pub fn append(&self, session: &SessionName, cell: &CellId, head: Head) -> Result<()> {
         let mut connection = self.connection();
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(sql)?;
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sql)?;
         append(&transaction, session, cell, head)?;
         transaction.commit().map_err(sql)
     }
@@ -207,12 +241,17 @@ impl Sessions {
             .prepare_cached("SELECT cell, digest FROM events WHERE session = ?1 ORDER BY id DESC LIMIT ?2")
             .map_err(sql)?;
         let rows = query
-            .query_map(params![session.as_str(), limit], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))
+            .query_map(params![session.as_str(), limit], |row| {
+                Ok((row.get::<_, String>(0)?, row.get(1)?))
+            })
             .map_err(sql)?;
         rows.map(|row| {
             let (cell, event) = row.map_err(sql)?;
             let event = digest(Some(event))?.unwrap_or(Digest::from_bytes([0; 32]));
-            Ok(EventEntry { cell: CellId::new(cell)?, event })
+            Ok(EventEntry {
+                cell: CellId::new(cell)?,
+                event,
+            })
         })
         .collect()
     }
@@ -234,7 +273,9 @@ fn applied(connection: &Connection) -> Result<u64> {
 fn append(connection: &Connection, session: &SessionName, cell: &CellId, head: Head) -> Result<()> {
     let bytes = |digest: Option<Digest>| digest.map(|digest| digest.as_bytes().to_vec());
     connection
-        .prepare_cached("INSERT INTO sessions VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET state = ?2, event = ?3")
+        .prepare_cached(
+            "INSERT INTO sessions VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET state = ?2, event = ?3",
+        )
         .and_then(|mut query| query.execute(params![session.as_str(), bytes(head.state), bytes(head.event)]))
         .map_err(sql)?;
     if let Some(event) = head.event {
@@ -258,7 +299,10 @@ mod tests {
     fn heads_and_events_survive_reopening() {
         let store = tempfile::tempdir().unwrap();
         let session = SessionName::default();
-        let head = |n: u8| Head { state: Some(Digest::of(&[n])), event: Some(Digest::of(&[n, n])) };
+        let head = |n: u8| Head {
+            state: Some(Digest::of(&[n])),
+            event: Some(Digest::of(&[n, n])),
+        };
         {
             let sessions = Sessions::open(store.path()).unwrap();
             assert_eq!(sessions.head(&session).unwrap(), Head::default());
@@ -267,7 +311,12 @@ mod tests {
         }
         let sessions = Sessions::open(store.path()).unwrap();
         assert_eq!(sessions.head(&session).unwrap(), head(2));
-        let cells: Vec<_> = sessions.events(&session, 10).unwrap().into_iter().map(|entry| entry.cell).collect();
+        let cells: Vec<_> = sessions
+            .events(&session, 10)
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.cell)
+            .collect();
         assert_eq!(cells, [cell(2), cell(1)]);
     }
 
@@ -276,7 +325,9 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         drop(Sessions::open(store.path()).unwrap());
         let connection = Connection::open(store.path().join("sessions.sqlite")).unwrap();
-        connection.pragma_update(None, "user_version", SCHEMA_VERSION + 1).unwrap();
+        connection
+            .pragma_update(None, "user_version", SCHEMA_VERSION + 1)
+            .unwrap();
         assert_eq!(Sessions::open(store.path()).err().unwrap().kind, ErrorKind::Unsupported);
     }
 
@@ -286,7 +337,10 @@ mod tests {
         let sessions = Sessions::open(store.path()).unwrap();
         let held = sessions.lock(&SessionName::default(), &CancelToken::new()).unwrap();
         let token = CancelToken::with_timeout(Duration::from_millis(20));
-        assert_eq!(sessions.lock(&SessionName::default(), &token).err().unwrap().kind, ErrorKind::Deadline);
+        assert_eq!(
+            sessions.lock(&SessionName::default(), &token).err().unwrap().kind,
+            ErrorKind::Deadline
+        );
         assert!(sessions.lock(&SessionName::new("other").unwrap(), &token).is_ok());
         drop(held);
         assert!(sessions.lock(&SessionName::default(), &CancelToken::new()).is_ok());

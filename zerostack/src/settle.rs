@@ -42,13 +42,21 @@ struct Failure {
 
 impl Failure {
     fn failed(phase: Phase, error: Error) -> Self {
-        Self { outcome: Outcome::Failed, phase, error }
+        Self {
+            outcome: Outcome::Failed,
+            phase,
+            error,
+        }
     }
 
     /// Only the host's cancellation makes a cell `Cancelled`.
     fn of(error: Error, phase: Phase, host: &CancelToken) -> Self {
         let cancelled = error.kind == ErrorKind::Cancelled && host.is_cancelled();
-        Self { outcome: if cancelled { Outcome::Cancelled } else { Outcome::Failed }, phase, error }
+        Self {
+            outcome: if cancelled { Outcome::Cancelled } else { Outcome::Failed },
+            phase,
+            error,
+        }
     }
 }
 
@@ -62,14 +70,22 @@ struct Report {
 
 /// Answers for a cell that never ran.
 pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
-    let Rejected { id, source, error, started } = rejected;
+    let Rejected {
+        id,
+        source,
+        error,
+        started,
+    } = rejected;
     let cancelled = error.kind == ErrorKind::Cancelled;
     let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
     let mut report = Report {
         event: blank_event(kernel, &id, source),
         value: None,
         console: String::new(),
-        effects: EffectsReport { disposition: Disposition::NeverAdmitted, ..EffectsReport::default() },
+        effects: EffectsReport {
+            disposition: Disposition::NeverAdmitted,
+            ..EffectsReport::default()
+        },
     };
     report.event.outcome = outcome;
     report.event.error = Some(ResponseError::new(error, Phase::Rejected));
@@ -80,13 +96,7 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
 }
 
 /// Ends a cell whose frame is gone and whose calls have all returned.
-pub(crate) fn settle(
-    cell: &Cell,
-    source: &str,
-    ended: FrameOutcome,
-    host: &CancelToken,
-    started: Instant,
-) -> Response {
+pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &CancelToken, started: Instant) -> Response {
     let kernel = &*cell.kernel;
     let counts = cell.runs.wait_empty(kernel.config.grace);
     let mut report = Report {
@@ -95,13 +105,20 @@ pub(crate) fn settle(
         console: String::new(),
         effects: EffectsReport::default(),
     };
-    report.event.state = StateChange { before: cell.head.state, after: cell.head.state, unchanged: true };
+    report.event.state = StateChange {
+        before: cell.head.state,
+        after: cell.head.state,
+        unchanged: true,
+    };
     report.take_record(cell);
     report.event.ledger.cpu_ms = milliseconds(ended.usage.cpu);
     report.event.ledger.heap_peak_bytes = ended.usage.heap_peak as u64;
     report.event.ledger.calls = ended.usage.calls.clone();
-    report.event.ledger.processes =
-        ProcessCounts { started: counts.started, reaped: counts.reaped, unproven: counts.unproven + counts.live };
+    report.event.ledger.processes = ProcessCounts {
+        started: counts.started,
+        reaped: counts.reaped,
+        unproven: counts.unproven + counts.live,
+    };
     report.event.ledger.live_children = counts.unproven + counts.live;
 
     let console = console_text(&ended);
@@ -132,11 +149,16 @@ fn judge(
             Phase::Settling,
             Error::new(
                 ErrorKind::CleanupUncertain,
-                format!("{unproven} command tree(s) could not be proven gone; the workspace stays locked until they are"),
+                format!(
+                    "{unproven} command tree(s) could not be proven gone; the workspace stays locked until they are"
+                ),
             ),
         ));
     }
-    let uncertain = lock(&cell.record).processes.iter().any(|p| p.cleanup == zero_contracts::run::Cleanup::Uncertain);
+    let uncertain = lock(&cell.record)
+        .processes
+        .iter()
+        .any(|p| p.cleanup == zero_contracts::run::Cleanup::Uncertain);
     if uncertain {
         return Err(Failure::failed(
             Phase::Settling,
@@ -154,7 +176,11 @@ fn judge(
     if let Some(why) = cell.runs.broken() {
         return Err(Failure::failed(Phase::Settling, why));
     }
-    let cut_short: Vec<_> = ended.pending.iter().filter(|operation| operation.may_have_effects()).collect();
+    let cut_short: Vec<_> = ended
+        .pending
+        .iter()
+        .filter(|operation| operation.may_have_effects())
+        .collect();
     if let Some(first) = cut_short.first() {
         return Err(Failure::failed(
             Phase::Running,
@@ -167,10 +193,14 @@ fn judge(
             ),
         ));
     }
-    host.check().map_err(|error| Failure::of(error, Phase::Settling, host))?;
-    json.map(|json| serde_json::from_str(&json))
-        .transpose()
-        .map_err(|e| Failure::failed(Phase::Settling, Error::new(ErrorKind::Internal, format!("the frame's value is not JSON: {e}"))))
+    host.check()
+        .map_err(|error| Failure::of(error, Phase::Settling, host))?;
+    json.map(|json| serde_json::from_str(&json)).transpose().map_err(|e| {
+        Failure::failed(
+            Phase::Settling,
+            Error::new(ErrorKind::Internal, format!("the frame's value is not JSON: {e}")),
+        )
+    })
 }
 
 /// Projects the value, makes everything durable and publishes. Nothing is committed if it fails.
@@ -190,10 +220,16 @@ fn publish(
     kernel.sessions.catch_up(&*kernel.files).map_err(settling)?;
     let head = kernel.sessions.head(kernel.session()).map_err(settling)?;
     let state = new_state(cell, head).map_err(settling)?;
-    report.event.state = StateChange { before: head.state, after: state, unchanged: head.state == state };
+    report.event.state = StateChange {
+        before: head.state,
+        after: state,
+        unchanged: head.state == state,
+    };
     report.event.previous = head.event;
 
-    let mut transaction = lock(&cell.transaction).take().filter(|transaction| !transaction.is_empty());
+    let mut transaction = lock(&cell.transaction)
+        .take()
+        .filter(|transaction| !transaction.is_empty());
     if let Some(transaction) = &transaction {
         report.note_effects(transaction.receipts(), transaction.staged_bytes());
     }
@@ -202,18 +238,32 @@ fn publish(
     let stored = report.store_event(kernel);
     let committed = stored.map_err(settling).and_then(|event| {
         let Some(transaction) = &mut transaction else {
-            let next = Head { state, event: Some(event) };
-            kernel.sessions.append(kernel.session(), &cell.id, next).map_err(settling)?;
+            let next = Head {
+                state,
+                event: Some(event),
+            };
+            kernel
+                .sessions
+                .append(kernel.session(), &cell.id, next)
+                .map_err(settling)?;
             return Ok(event);
         };
         let lease = cell.lease(host).map_err(settling)?;
         if !lease.is_intact() {
             return Err(Failure::failed(
                 Phase::Settling,
-                Error::new(ErrorKind::Conflict, "the workspace lease was removed or replaced: nothing may be published"),
+                Error::new(
+                    ErrorKind::Conflict,
+                    "the workspace lease was removed or replaced: nothing may be published",
+                ),
             ));
         }
-        let seal = CommitSeal { session: kernel.session().clone(), state, event, intents: Vec::new() };
+        let seal = CommitSeal {
+            session: kernel.session().clone(),
+            state,
+            event,
+            intents: Vec::new(),
+        };
         match transaction.commit(Epoch(lease.epoch()), seal, host) {
             Ok(_) => Ok(event),
             Err(failure) => {
@@ -246,8 +296,11 @@ fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
     match &*facts {
         Some(facts) if facts.is_changed() => {
             if facts.base() != head.state {
-                return Err(Error::new(ErrorKind::Conflict, "the session's state was changed by another cell meanwhile")
-                    .retryable(true));
+                return Err(Error::new(
+                    ErrorKind::Conflict,
+                    "the session's state was changed by another cell meanwhile",
+                )
+                .retryable(true));
             }
             facts.store(&*cell.kernel.objects)
         }
@@ -258,8 +311,14 @@ fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
 /// Takes every effect back and records the failure.
 fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instant) -> Option<Handle> {
     let kernel = &*cell.kernel;
-    let Failure { outcome, phase, mut error } = failure;
-    let transaction = lock(&cell.transaction).take().filter(|transaction| !transaction.is_empty());
+    let Failure {
+        outcome,
+        phase,
+        mut error,
+    } = failure;
+    let transaction = lock(&cell.transaction)
+        .take()
+        .filter(|transaction| !transaction.is_empty());
     if let Some(mut transaction) = transaction {
         report.note_effects(transaction.receipts(), transaction.staged_bytes());
         match transaction.restore() {
@@ -267,7 +326,9 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
             Err(why) => {
                 error = Error::new(
                     ErrorKind::CleanupUncertain,
-                    format!("not everything could be put back ({why}); the next cell tries again. The cell failed with: {error}"),
+                    format!(
+                        "not everything could be put back ({why}); the next cell tries again. The cell failed with: {error}"
+                    ),
                 );
                 report.note_restoration(Restoration::default());
             }
@@ -277,11 +338,21 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
     }
     report.value = None;
     report.event.value = None;
-    report.event.handles = report.effects.conflicts.iter().flat_map(|conflict| [conflict.ours, conflict.theirs]).flatten().collect();
+    report.event.handles = report
+        .effects
+        .conflicts
+        .iter()
+        .flat_map(|conflict| [conflict.ours, conflict.theirs])
+        .flatten()
+        .collect();
     report.event.outcome = outcome;
     report.event.disposition = report.effects.disposition;
     report.event.error = Some(ResponseError::new(error, phase));
-    report.event.state = StateChange { before: cell.head.state, after: cell.head.state, unchanged: true };
+    report.event.state = StateChange {
+        before: cell.head.state,
+        after: cell.head.state,
+        unchanged: true,
+    };
     report.event.ledger.wall_ms = milliseconds(started.elapsed());
     record(kernel, report)
 }
@@ -289,15 +360,28 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
 /// Records the event of a cell that published nothing; none if even that fails.
 fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
     let mut attempt = || -> Result<Handle> {
-        let _head = kernel.sessions.lock(kernel.session(), &CancelToken::with_timeout(Duration::from_secs(10)))?;
+        let _head = kernel
+            .sessions
+            .lock(kernel.session(), &CancelToken::with_timeout(Duration::from_secs(10)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
         let head = kernel.sessions.head(kernel.session())?;
         report.event.previous = head.event;
         if report.event.disposition == Disposition::NeverAdmitted {
-            report.event.state = StateChange { before: head.state, after: head.state, unchanged: true };
+            report.event.state = StateChange {
+                before: head.state,
+                after: head.state,
+                unchanged: true,
+            };
         }
         let event = report.store_event(kernel)?;
-        kernel.sessions.append(kernel.session(), &report.event.cell, Head { state: head.state, event: Some(event) })?;
+        kernel.sessions.append(
+            kernel.session(),
+            &report.event.cell,
+            Head {
+                state: head.state,
+                event: Some(event),
+            },
+        )?;
         Ok(Handle::event(event))
     };
     let recorded = attempt();
@@ -317,7 +401,11 @@ fn blank_event(kernel: &Kernel, id: &CellId, source: &str) -> Event {
         outcome: Outcome::Failed,
         error: None,
         disposition: Disposition::None,
-        state: StateChange { before: None, after: None, unchanged: true },
+        state: StateChange {
+            before: None,
+            after: None,
+            unchanged: true,
+        },
         receipts: Vec::new(),
         processes: Vec::new(),
         external_reads: Vec::new(),
@@ -365,7 +453,9 @@ impl Report {
     fn show_value(&mut self, cell: &Cell, value: &Value) -> Result<()> {
         let kernel = &*cell.kernel;
         let token = CancelToken::with_timeout(Duration::from_secs(30));
-        let shown = kernel.tokens.project_value(value, cell.budgets.value_tokens, &*kernel.objects, &token)?;
+        let shown = kernel
+            .tokens
+            .project_value(value, cell.budgets.value_tokens, &*kernel.objects, &token)?;
         let ledger = &mut self.event.ledger;
         ledger.tokens_raw += shown.raw.tokens;
         ledger.tokens_visible += shown.shown.tokens;
@@ -373,7 +463,9 @@ impl Report {
         ledger.bytes_visible += text.len() as u64;
         self.event.value = Some(Digest::of(&text));
         self.event.handles = handles_in(&shown.value.0);
-        self.event.handles.extend(shown.handle.filter(|handle| !self.event.handles.contains(handle)));
+        self.event
+            .handles
+            .extend(shown.handle.filter(|handle| !self.event.handles.contains(handle)));
         self.value = Some(shown.value);
         Ok(())
     }
@@ -383,7 +475,11 @@ impl Report {
             return Ok(());
         }
         let token = CancelToken::with_timeout(Duration::from_secs(30));
-        let how = ProjectText { kind: TextKind::Log, budget: kernel.config.budgets.console_tokens, ..ProjectText::default() };
+        let how = ProjectText {
+            kind: TextKind::Log,
+            budget: kernel.config.budgets.console_tokens,
+            ..ProjectText::default()
+        };
         let shown = kernel.tokens.project_text(console, &how, &*kernel.objects, &token)?;
         self.event.console = Some(Handle::blob(kernel.objects.put(console.as_bytes())?));
         let ledger = &mut self.event.ledger;
@@ -399,7 +495,12 @@ impl Report {
     }
 
     fn into_response(self, event: Option<Handle>) -> Response {
-        let Self { event: recorded, value, console, effects } = self;
+        let Self {
+            event: recorded,
+            value,
+            console,
+            effects,
+        } = self;
         Response {
             protocol: Protocol::ZeroKernel,
             outcome: recorded.outcome,

@@ -45,8 +45,11 @@ impl Places {
         let raw = path::unescape(text)?;
         let absolute = Path::new(OsStr::from_bytes(&raw));
         if absolute.starts_with(&self.store) {
-            return Err(Error::new(ErrorKind::OutsideWorkspace, "the store is not readable by path; use its handles")
-                .with_path(text));
+            return Err(Error::new(
+                ErrorKind::OutsideWorkspace,
+                "the store is not readable by path; use its handles",
+            )
+            .with_path(text));
         }
         for root in [&self.root, &self.named_root] {
             if let Ok(below) = absolute.strip_prefix(root) {
@@ -63,10 +66,14 @@ impl Places {
     pub fn workspace_path(&self, text: &str) -> Result<WorkspacePath> {
         match self.target(text)? {
             Target::Path(path) => Ok(path),
-            Target::Handle(_) => Err(Error::invalid(format!("`{text}` is a handle; a workspace path is needed")).with_path(text)),
-            Target::External(_) => {
-                Err(Error::new(ErrorKind::OutsideWorkspace, format!("`{text}` lies outside the workspace")).with_path(text))
+            Target::Handle(_) => {
+                Err(Error::invalid(format!("`{text}` is a handle; a workspace path is needed")).with_path(text))
             }
+            Target::External(_) => Err(Error::new(
+                ErrorKind::OutsideWorkspace,
+                format!("`{text}` lies outside the workspace"),
+            )
+            .with_path(text)),
         }
     }
 }
@@ -80,11 +87,17 @@ impl ExternalReads {
         let shown = path::escape(path.as_os_str().as_bytes());
         match self {
             Self::Allow => Ok(()),
-            Self::Deny => Err(Error::new(ErrorKind::Denied, "the host allows no reads outside the workspace").with_path(shown)),
+            Self::Deny => {
+                Err(Error::new(ErrorKind::Denied, "the host allows no reads outside the workspace").with_path(shown))
+            }
             Self::Roots(roots) => {
                 // Resolved first: a symlink below an allowed root must not lead elsewhere.
-                let real = path.canonicalize().map_err(|e| Error::from_io(&e, &shown).with_path(&shown))?;
-                let allowed = roots.iter().any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)));
+                let real = path
+                    .canonicalize()
+                    .map_err(|e| Error::from_io(&e, &shown).with_path(&shown))?;
+                let allowed = roots
+                    .iter()
+                    .any(|root| root.canonicalize().is_ok_and(|root| real.starts_with(root)));
                 if allowed {
                     return Ok(());
                 }
@@ -101,16 +114,27 @@ mod tests {
     use super::*;
 
     fn places() -> Places {
-        Places { root: "/real/ws".into(), named_root: "/link/ws".into(), store: "/state/ws".into() }
+        Places {
+            root: "/real/ws".into(),
+            named_root: "/link/ws".into(),
+            store: "/state/ws".into(),
+        }
     }
 
     #[test]
     fn absolute_paths_inside_are_workspace_paths() {
         let places = places();
         for text in ["/real/ws/a/b", "/link/ws/a/b", "a/b", "./a//b"] {
-            assert_eq!(places.target(text).unwrap(), Target::Path("a/b".parse().unwrap()), "{text}");
+            assert_eq!(
+                places.target(text).unwrap(),
+                Target::Path("a/b".parse().unwrap()),
+                "{text}"
+            );
         }
-        assert_eq!(places.target("/real/wsx").unwrap(), Target::External("/real/wsx".into()));
+        assert_eq!(
+            places.target("/real/wsx").unwrap(),
+            Target::External("/real/wsx".into())
+        );
         assert_eq!(places.target("/real/ws").unwrap(), Target::Path(WorkspacePath::root()));
     }
 
@@ -118,8 +142,15 @@ mod tests {
     fn the_store_and_what_leaves_the_root_are_refused() {
         let places = places();
         for text in ["/state/ws/objects/x", "../a", "/real/ws/../x", "a/../../b"] {
-            assert_eq!(places.target(text).unwrap_err().kind, ErrorKind::OutsideWorkspace, "{text}");
+            assert_eq!(
+                places.target(text).unwrap_err().kind,
+                ErrorKind::OutsideWorkspace,
+                "{text}"
+            );
         }
-        assert_eq!(places.workspace_path("/etc/passwd").unwrap_err().kind, ErrorKind::OutsideWorkspace);
+        assert_eq!(
+            places.workspace_path("/etc/passwd").unwrap_err().kind,
+            ErrorKind::OutsideWorkspace
+        );
     }
 }

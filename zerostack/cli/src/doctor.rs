@@ -39,7 +39,11 @@ struct Check {
 impl Check {
     fn of(name: &'static str, tried: Result<String, String>) -> Self {
         let ok = tried.is_ok();
-        Self { name, ok, detail: tried.unwrap_or_else(|why| why) }
+        Self {
+            name,
+            ok,
+            detail: tried.unwrap_or_else(|why| why),
+        }
     }
 }
 
@@ -48,7 +52,12 @@ impl Doctor {
     pub fn run(self) -> ExitCode {
         let mut checks = vec![
             Check::of("supervisor", supervisor()),
-            Check::of("frame", cell("return 6 * 7", |response| response.value.as_ref().is_some_and(|v| v.0 == 42))),
+            Check::of(
+                "frame",
+                cell("return 6 * 7", |response| {
+                    response.value.as_ref().is_some_and(|v| v.0 == 42)
+                }),
+            ),
             Check::of(
                 "transaction",
                 cell("await z.edit('a/b', {create: 'x'}); return z.read('a/b')", |response| {
@@ -81,7 +90,11 @@ impl Verify {
         match damage {
             Ok(damage) => {
                 print(&serde_json::json!({ "valid": damage.is_empty(), "damage": damage }));
-                if damage.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+                if damage.is_empty() {
+                    ExitCode::SUCCESS
+                } else {
+                    ExitCode::from(1)
+                }
             }
             Err(error) => fail(&error),
         }
@@ -89,14 +102,13 @@ impl Verify {
 }
 
 fn supervisor() -> Result<String, String> {
-    zero_supervisor::locate::locate(None).map(|path| path.display().to_string()).map_err(|e| e.to_string())
+    zero_supervisor::locate::locate(None)
+        .map(|path| path.display().to_string())
+        .map_err(|e| e.to_string())
 }
 
 /// Runs a cell in a temporary workspace.
-fn cell(
-    source: &str,
-    is_well: impl FnOnce(&zerostack::contracts::Response) -> bool,
-) -> Result<String, String> {
+fn cell(source: &str, is_well: impl FnOnce(&zerostack::contracts::Response) -> bool) -> Result<String, String> {
     let workspace = Scratch::new()?;
     let kernel = workspace.kernel().map_err(|e| e.to_string())?;
     let response = kernel.execute_cell(source);
@@ -121,7 +133,11 @@ fn commands() -> Result<String, String> {
         CaptureTier::None | CaptureTier::UnattributedWrites => "none",
     };
     let named = |tier: &Option<String>| tier.clone().unwrap_or_else(|| "none".into());
-    Ok(format!("files: {}, tree: {}, capture: {capture}", named(&tier.files), named(&tier.tree)))
+    Ok(format!(
+        "files: {}, tree: {}, capture: {capture}",
+        named(&tier.files),
+        named(&tier.tree)
+    ))
 }
 
 fn store(config: KernelConfig) -> Result<String, Error> {
@@ -144,10 +160,17 @@ struct Scratch(tempfile::TempDir);
 
 impl Scratch {
     fn new() -> Result<Self, String> {
-        tempfile::Builder::new().prefix("zero-kernel-doctor-").tempdir().map(Self).map_err(|e| e.to_string())
+        tempfile::Builder::new()
+            .prefix("zero-kernel-doctor-")
+            .tempdir()
+            .map(Self)
+            .map_err(|e| e.to_string())
     }
 
     fn kernel(&self) -> Result<ZeroKernel, Error> {
-        ZeroKernel::open(KernelConfig { store: StoreLocation::Transient, ..KernelConfig::new(self.0.path()) })
+        ZeroKernel::open(KernelConfig {
+            store: StoreLocation::Transient,
+            ..KernelConfig::new(self.0.path())
+        })
     }
 }

@@ -33,7 +33,12 @@ pub struct Exec {
 impl Exec {
     /// Runs the cell and prints its response.
     pub fn run(self) -> ExitCode {
-        let input = match self.input.as_deref().map(serde_json::from_str::<BTreeMap<String, Value>>).transpose() {
+        let input = match self
+            .input
+            .as_deref()
+            .map(serde_json::from_str::<BTreeMap<String, Value>>)
+            .transpose()
+        {
             Ok(input) => input,
             Err(e) => {
                 eprintln!("zero-kernel: --input is not a JSON object: {e}");
@@ -44,10 +49,15 @@ impl Exec {
             Some(file) => std::fs::read(file).map_err(|e| format!("{}: {e}", file.display())),
             None => {
                 let mut source = Vec::new();
-                std::io::stdin().lock().read_to_end(&mut source).map(|_| source).map_err(|e| format!("standard input: {e}"))
+                std::io::stdin()
+                    .lock()
+                    .read_to_end(&mut source)
+                    .map(|_| source)
+                    .map_err(|e| format!("standard input: {e}"))
             }
         };
-        let source = source.and_then(|bytes| String::from_utf8(bytes).map_err(|e| format!("the cell is not UTF-8: {e}")));
+        let source =
+            source.and_then(|bytes| String::from_utf8(bytes).map_err(|e| format!("the cell is not UTF-8: {e}")));
         let source = match source {
             Ok(source) => source,
             Err(why) => {

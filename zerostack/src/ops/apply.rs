@@ -11,15 +11,17 @@ use zero_contracts::run::{Command, EndReason, RunOptions, RunRequest, Terminatio
 use zero_contracts::{CancelToken, Error, ErrorKind, Result, SourceView, TextRange, WorkspacePath, json};
 
 use super::edit::stage;
-use super::{named, reply};
 use super::run::run_command;
+use super::{named, reply};
 use crate::cell::Cell;
 use crate::frame::CallReply;
 
 /// Answers `z.apply`.
 pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken) -> Result<CallReply> {
     let mut fields = named("apply", &["operations", "options"], arguments)?;
-    let options: ApplyOptions = fields.remove("options").map_or(Ok(ApplyOptions::default()), json::from_value)?;
+    let options: ApplyOptions = fields
+        .remove("options")
+        .map_or(Ok(ApplyOptions::default()), json::from_value)?;
     // Read by shape rather than as a union, so that an error names the operation and field it is about.
     let operations: Vec<FileOperation> = match fields.remove("operations") {
         Some(operations @ Value::Array(_)) => json::from_value(operations)?,
@@ -27,14 +29,19 @@ pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken
             let effect: EffectRequest = json::from_value(effect)?;
             return Err(Error::new(
                 ErrorKind::Unsupported,
-                format!("the host registered no effect channel; `{}` cannot be dispatched", effect.effect),
+                format!(
+                    "the host registered no effect channel; `{}` cannot be dispatched",
+                    effect.effect
+                ),
             )
             .with_path("effect"));
         }
         _ => {
-            return Err(Error::invalid("z.apply takes an array of operations, or an effect request")
-                .with_path("operations")
-                .with_accepted(["[operation, …]", "{effect, key, payload, scope?}"]));
+            return Err(
+                Error::invalid("z.apply takes an array of operations, or an effect request")
+                    .with_path("operations")
+                    .with_accepted(["[operation, …]", "{effect, key, payload, scope?}"]),
+            );
         }
     };
     let Some(verify) = options.verify else {
@@ -46,12 +53,16 @@ pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken
     let receipts = stage(cell, &operations, token)?;
     if let Err(why) = check(cell, &verify, &receipts, &*before, token) {
         // Unstaging must happen even if the call was cancelled meanwhile.
-        let taken_back = cell.with_transaction(|transaction| transaction.roll_back_to(savepoint, &CancelToken::new()))?;
+        let taken_back =
+            cell.with_transaction(|transaction| transaction.roll_back_to(savepoint, &CancelToken::new()))?;
         return match taken_back.conflicts.first() {
             None => Err(why),
             Some(conflict) => Err(Error::new(
                 ErrorKind::Conflict,
-                format!("{}; and while it was unstaged `{}` was not as left: {}", why.detail, conflict.path, conflict.detail),
+                format!(
+                    "{}; and while it was unstaged `{}` was not as left: {}",
+                    why.detail, conflict.path, conflict.detail
+                ),
             )
             .with_path(&conflict.path)),
         };
@@ -74,13 +85,19 @@ fn check(
     }
     let Some(argv) = &verify.command else { return Ok(()) };
     if argv.is_empty() {
-        return Err(Error::invalid("`verify.command` is an argument vector and cannot be empty").with_path("verify.command"));
+        return Err(
+            Error::invalid("`verify.command` is an argument vector and cannot be empty").with_path("verify.command"),
+        );
     }
     let result = run_command(
         cell,
         RunRequest {
             command: Command::Argv(argv.clone()),
-            options: RunOptions { timeout_ms: verify.timeout_ms, env: BTreeMap::new(), ..RunOptions::default() },
+            options: RunOptions {
+                timeout_ms: verify.timeout_ms,
+                env: BTreeMap::new(),
+                ..RunOptions::default()
+            },
         },
         token,
     )?;
@@ -92,10 +109,17 @@ fn check(
         (None, Some(signal), _) => format!("was ended by {signal}"),
         (None, None, detail) => format!("could not be started: {}", detail.as_deref().unwrap_or("unknown")),
     };
-    let output = if result.stderr.is_empty() { &result.stdout } else { &result.stderr };
+    let output = if result.stderr.is_empty() {
+        &result.stdout
+    } else {
+        &result.stderr
+    };
     Err(Error::new(
         ErrorKind::Conflict,
-        format!("verify: `{}` {how}; nothing was staged. Its output:\n{output}", argv.join(" ")),
+        format!(
+            "verify: `{}` {how}; nothing was staged. Its output:\n{output}",
+            argv.join(" ")
+        ),
     )
     .with_path("verify.command"))
 }
@@ -112,7 +136,11 @@ fn parses(
         match view.resolve(path)? {
             Some(entry) if entry.kind == EntryKind::File => {
                 let content = view.read(path, token)?;
-                Ok(cell.kernel.structure.syntax_errors(path, &content.bytes, token)?.unwrap_or_default())
+                Ok(cell
+                    .kernel
+                    .structure
+                    .syntax_errors(path, &content.bytes, token)?
+                    .unwrap_or_default())
             }
             _ => Ok(Vec::new()),
         }
@@ -121,11 +149,17 @@ fn parses(
     if found.is_empty() || found.len() <= errors(before)?.len() {
         return Ok(());
     }
-    let places: Vec<String> =
-        found.iter().take(5).map(|range| format!("{}:{}", range.start.line, range.start.column)).collect();
+    let places: Vec<String> = found
+        .iter()
+        .take(5)
+        .map(|range| format!("{}:{}", range.start.line, range.start.column))
+        .collect();
     Err(Error::new(
         ErrorKind::Conflict,
-        format!("verify: `{path}` would gain a syntax error (now at {}); nothing was staged", places.join(", ")),
+        format!(
+            "verify: `{path}` would gain a syntax error (now at {}); nothing was staged",
+            places.join(", ")
+        ),
     )
     .with_path(path))
 }

@@ -13,27 +13,38 @@ use crate::targets::Target;
 
 /// Answers `z.edit`.
 pub(crate) fn edit(cell: &Arc<Cell>, request: EditRequest, token: &CancelToken) -> Result<CallReply> {
-    let EditRequest { target, change, options } = request;
+    let EditRequest {
+        target,
+        change,
+        options,
+    } = request;
     let (path, expect) = match cell.kernel.places.target(&target)? {
         Target::Path(path) => (path, options.expect),
-        Target::Handle(handle) if handle.kind == HandleKind::Snapshot => {
-            (snapshot_path(cell, &handle)?, Some(options.expect.unwrap_or(Expect::Snapshot(handle))))
-        }
+        Target::Handle(handle) if handle.kind == HandleKind::Snapshot => (
+            snapshot_path(cell, &handle)?,
+            Some(options.expect.unwrap_or(Expect::Snapshot(handle))),
+        ),
         Target::Handle(handle) => {
             return Err(Error::invalid(format!("`{handle}` is not a target of an edit"))
                 .with_path("target")
                 .with_accepted(["a workspace path", "z://snapshot/<64 hexadecimal digits> of one file"]));
         }
         Target::External(_) => {
-            return Err(Error::new(ErrorKind::OutsideWorkspace, format!("`{target}` lies outside the workspace"))
-                .with_path(target));
+            return Err(Error::new(
+                ErrorKind::OutsideWorkspace,
+                format!("`{target}` lies outside the workspace"),
+            )
+            .with_path(target));
         }
     };
     let operation = FileOperation::Edit { path, change, expect };
     let receipts = stage(cell, &[operation], token)?;
     match receipts.first() {
         Some(receipt) => reply(receipt),
-        None => Err(Error::new(ErrorKind::Internal, "the engine gave no receipt for an edit")),
+        None => Err(Error::new(
+            ErrorKind::Internal,
+            "the engine gave no receipt for an edit",
+        )),
     }
 }
 
@@ -60,7 +71,9 @@ fn snapshot_path(cell: &Cell, snapshot: &Handle) -> Result<WorkspacePath> {
     let mut manifest = cell.kernel.files.manifest(snapshot)?;
     match manifest.pop() {
         Some((path, _)) if manifest.is_empty() => Ok(path),
-        _ => Err(Error::invalid("this snapshot is not of one file; give the path, and the snapshot as `expect`")
-            .with_path("target")),
+        _ => Err(
+            Error::invalid("this snapshot is not of one file; give the path, and the snapshot as `expect`")
+                .with_path("target"),
+        ),
     }
 }

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 
 use zero_contracts::content::{Bytes, Content};
 use zero_contracts::read::{
-    Encoding, EntryKind, Extent, FileView, Newline, PartialRead, ReadOptions, ReadRequest, ReadResult, SnapshotRead, ViewTag,
+    Encoding, EntryKind, Extent, FileView, Newline, PartialRead, ReadOptions, ReadRequest, ReadResult, SnapshotRead,
+    ViewTag,
 };
 use zero_contracts::source::Entry;
 use zero_contracts::tokens::ProjectText;
@@ -37,15 +38,35 @@ pub(crate) fn read(cell: &Arc<Cell>, request: ReadRequest, token: &CancelToken) 
         Target::Handle(handle) => handle::read(cell, handle, options, token),
         Target::External(path) => read_external(cell, &path, options, token),
     };
-    answer(result.map_err(|e| if e.path.is_none() { e.with_path(&request.target) } else { e })?)
+    answer(result.map_err(|e| {
+        if e.path.is_none() {
+            e.with_path(&request.target)
+        } else {
+            e
+        }
+    })?)
 }
 
 /// Bytes travel beside the JSON and become `Uint8Array`s.
 fn answer(result: ReadResult) -> Result<CallReply> {
     match result {
         ReadResult::Whole(Content::Bytes(Bytes(bytes))) => Ok(CallReply::bytes(bytes)),
-        ReadResult::Partial(PartialRead { content: Content::Bytes(Bytes(bytes)), range, of, digest, snapshot, next }) => {
-            let hollow = PartialRead { content: Content::Text(String::new()), range, of, digest, snapshot, next };
+        ReadResult::Partial(PartialRead {
+            content: Content::Bytes(Bytes(bytes)),
+            range,
+            of,
+            digest,
+            snapshot,
+            next,
+        }) => {
+            let hollow = PartialRead {
+                content: Content::Text(String::new()),
+                range,
+                of,
+                digest,
+                snapshot,
+                next,
+            };
             Ok(reply(&hollow)?.with_bytes("/content", bytes))
         }
         ReadResult::Snapshot(mut read) if matches!(read.content, Content::Bytes(_)) => {
@@ -109,7 +130,10 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
     if entry.bytes > heap {
         return Err(Error::new(
             ErrorKind::Budget,
-            format!("`{path}` has {} bytes, more than the heap budget of {heap}: read it without `full`, then by the handle's parts", entry.bytes),
+            format!(
+                "`{path}` has {} bytes, more than the heap budget of {heap}: read it without `full`, then by the handle's parts",
+                entry.bytes
+            ),
         ));
     }
     let content = view.read(path, token)?;
@@ -121,11 +145,15 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
     let mode = content.entry.mode;
     let snapshot = |cell: &Cell| -> Result<Handle> {
         cell.kernel.objects.put(&content.bytes)?;
-        cell.kernel.files.snapshot_file(path, mode, content.digest, content.bytes.len() as u64)
+        cell.kernel
+            .files
+            .snapshot_file(path, mode, content.digest, content.bytes.len() as u64)
     };
     if let Some(selection) = selection {
         let part = selection.select(cell, path, &content.bytes, token)?;
-        return part.partial(&content.bytes, content.digest, Some(snapshot(cell)?)).map(ReadResult::Partial);
+        return part
+            .partial(&content.bytes, content.digest, Some(snapshot(cell)?))
+            .map(ReadResult::Partial);
     }
     if options.snapshot {
         let (encoding, newline) = (encoding(&content.bytes), newline(&content.bytes));
@@ -144,7 +172,11 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
     }
     if encoding(&content.bytes) == Encoding::Binary && !options.full {
         let digest = cell.kernel.objects.put(&content.bytes)?;
-        return Ok(ReadResult::View(binary_view(digest, &content.bytes, content.bytes.len() as u64)));
+        return Ok(ReadResult::View(binary_view(
+            digest,
+            &content.bytes,
+            content.bytes.len() as u64,
+        )));
     }
     Ok(ReadResult::Whole(whole(content.bytes.to_vec())))
 }
@@ -161,7 +193,11 @@ fn read_external(cell: &Cell, file: &Path, options: &ReadOptions, token: &Cancel
     let mut reader = cell.kernel.files.open_external(file)?;
     lock(&cell.record).external_reads.push(shown.clone());
     let selection = Selection::of(options)?;
-    let inline = if options.full || selection.is_some() { cell.budgets.heap_bytes } else { cell.budgets.inline_bytes };
+    let inline = if options.full || selection.is_some() {
+        cell.budgets.heap_bytes
+    } else {
+        cell.budgets.inline_bytes
+    };
     let mut head = Vec::new();
     let mut limited = (&mut reader).take(inline + 1);
     limited.read_to_end(&mut head).map_err(|e| Error::from_io(&e, &shown))?;
@@ -169,9 +205,15 @@ fn read_external(cell: &Cell, file: &Path, options: &ReadOptions, token: &Cancel
     cell.bytes_read.fetch_add(head.len() as u64, Ordering::Relaxed);
     if head.len() as u64 > inline {
         if inline == cell.budgets.heap_bytes {
-            return Err(Error::new(ErrorKind::Budget, format!("`{shown}` is larger than the heap budget of {inline} bytes")));
+            return Err(Error::new(
+                ErrorKind::Budget,
+                format!("`{shown}` is larger than the heap budget of {inline} bytes"),
+            ));
         }
-        let (digest, bytes) = cell.kernel.objects.put_from(&mut head.as_slice().chain(reader), token)?;
+        let (digest, bytes) = cell
+            .kernel
+            .objects
+            .put_from(&mut head.as_slice().chain(reader), token)?;
         return stored_view(cell, digest, bytes, &head, None, token).map(ReadResult::View);
     }
     if let Some(selection) = selection {
@@ -197,10 +239,20 @@ fn whole(bytes: Vec<u8>) -> Content {
 fn large_view(cell: &Cell, view: &dyn SourceView, entry: &Entry, token: &CancelToken) -> Result<FileView> {
     let mut reader = view.open(&entry.path)?;
     let mut head = Vec::new();
-    (&mut reader).take(8 * 1024).read_to_end(&mut head).map_err(|e| Error::from_io(&e, &entry.path))?;
-    let (digest, bytes) = cell.kernel.objects.put_from(&mut head.as_slice().chain(reader), token)?;
+    (&mut reader)
+        .take(8 * 1024)
+        .read_to_end(&mut head)
+        .map_err(|e| Error::from_io(&e, &entry.path))?;
+    let (digest, bytes) = cell
+        .kernel
+        .objects
+        .put_from(&mut head.as_slice().chain(reader), token)?;
     if view.resolve(&entry.path)?.as_ref() != Some(entry) {
-        return Err(Error::new(ErrorKind::Conflict, format!("`{}` changed while it was read", entry.path)).retryable(true));
+        return Err(Error::new(
+            ErrorKind::Conflict,
+            format!("`{}` changed while it was read", entry.path),
+        )
+        .retryable(true));
     }
     cell.note_read(entry.path.clone(), digest, bytes);
     stored_view(cell, digest, bytes, &head, Some(&entry.path), token)
@@ -220,15 +272,21 @@ fn stored_view(
     }
     let kernel = &cell.kernel;
     let outline = match path {
-        Some(path) if bytes <= cell.budgets.heap_bytes => {
-            kernel.structure.outline(path, &kernel.objects.get(&digest)?, token)?.unwrap_or_default()
-        }
+        Some(path) if bytes <= cell.budgets.heap_bytes => kernel
+            .structure
+            .outline(path, &kernel.objects.get(&digest)?, token)?
+            .unwrap_or_default(),
         _ => Vec::new(),
     };
-    let how = ProjectText { budget: PREVIEW_TOKENS, outline: &outline, ..ProjectText::default() };
+    let how = ProjectText {
+        budget: PREVIEW_TOKENS,
+        outline: &outline,
+        ..ProjectText::default()
+    };
     let projected = kernel.tokens.project_object(&digest, &how, &*kernel.objects, token)?;
     let mut counted = LineCount::default();
-    std::io::copy(&mut kernel.objects.open(&digest)?, &mut counted).map_err(|e| Error::from_io(&e, "counting lines"))?;
+    std::io::copy(&mut kernel.objects.open(&digest)?, &mut counted)
+        .map_err(|e| Error::from_io(&e, "counting lines"))?;
     Ok(FileView {
         kind: ViewTag::View,
         handle: Handle::blob(digest),
@@ -258,7 +316,11 @@ fn binary_view(digest: Digest, head: &[u8], bytes: u64) -> FileView {
 
 /// Text is valid UTF-8 without NUL.
 pub(super) fn encoding(bytes: &[u8]) -> Encoding {
-    if bytes.contains(&0) || std::str::from_utf8(bytes).is_err() { Encoding::Binary } else { Encoding::Utf8 }
+    if bytes.contains(&0) || std::str::from_utf8(bytes).is_err() {
+        Encoding::Binary
+    } else {
+        Encoding::Utf8
+    }
 }
 
 /// Judges by the first bytes, which may end inside a character.
@@ -275,7 +337,10 @@ pub(super) fn lines(bytes: &[u8]) -> u64 {
 
 fn extent(bytes: &[u8]) -> Extent {
     let lines = (encoding(bytes) == Encoding::Utf8).then(|| lines(bytes));
-    Extent { lines, bytes: bytes.len() as u64 }
+    Extent {
+        lines,
+        bytes: bytes.len() as u64,
+    }
 }
 
 fn newline(bytes: &[u8]) -> Newline {
@@ -332,7 +397,11 @@ mod tests {
             ("a\r\nb", 2, Newline::Crlf),
             ("a\r\nb\n", 2, Newline::Mixed),
         ] {
-            assert_eq!((lines(text.as_bytes()), newline(text.as_bytes())), (count, style), "{text:?}");
+            assert_eq!(
+                (lines(text.as_bytes()), newline(text.as_bytes())),
+                (count, style),
+                "{text:?}"
+            );
         }
     }
 

@@ -14,7 +14,9 @@ use zero_contracts::event::ProcessVerdict;
 use zero_contracts::read::EntryKind;
 use zero_contracts::run::{Cleanup, Command, EndReason, RunRequest, RunResult, Streams, Termination};
 use zero_contracts::tokens::ProjectText;
-use zero_contracts::{CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath};
+use zero_contracts::{
+    CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath,
+};
 use zero_supervisor as supervisor;
 use zero_supervisor::{Io, Processes, Reason, Spec, Stdin};
 
@@ -73,13 +75,19 @@ impl Runs {
     fn processes(&self, kernel: &Kernel) -> Result<Processes> {
         let mut owner = lock(&self.owner);
         if owner.closed {
-            return Err(Error::new(ErrorKind::Cancelled, "the cell has ended; no further command is started"));
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                "the cell has ended; no further command is started",
+            ));
         }
         if owner.processes.is_none() {
             let program = supervisor::locate::locate(kernel.config.supervisor.as_deref()).map_err(|e| error(&e))?;
             owner.processes = Some(Processes::new(program));
         }
-        owner.processes.clone().ok_or_else(|| Error::new(ErrorKind::Internal, "a process owner that was just made is gone"))
+        owner
+            .processes
+            .clone()
+            .ok_or_else(|| Error::new(ErrorKind::Internal, "a process owner that was just made is gone"))
     }
 
     /// Joins the group of runs, beginning one if none is under way.
@@ -175,9 +183,16 @@ fn argv(command: &Command) -> Result<Vec<String>> {
 fn spec(cell: &Cell, request: &RunRequest, argv: &[String]) -> Result<Spec> {
     let kernel = &cell.kernel;
     let options = &request.options;
-    let mut spec = Spec::new(argv, working_directory(cell, options.cwd.as_ref().unwrap_or(&cell.cwd))?);
+    let mut spec = Spec::new(
+        argv,
+        working_directory(cell, options.cwd.as_ref().unwrap_or(&cell.cwd))?,
+    );
     let pair = |(name, value): (&String, &String)| (OsString::from(name), OsString::from(value));
-    if let Some(name) = options.env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
+    if let Some(name) = options
+        .env
+        .keys()
+        .find(|name| name.is_empty() || name.contains(['=', '\0']))
+    {
         return Err(Error::invalid(format!("`{name}` is not the name of a variable")).with_path("options.env"));
     }
     if options.env.values().any(|value| value.contains('\0')) {
@@ -206,7 +221,9 @@ fn working_directory(cell: &Cell, path: &WorkspacePath) -> Result<PathBuf> {
     match cell.view().resolve(path)? {
         Some(entry) if entry.kind == EntryKind::Directory => Ok(cell.kernel.places.root.join(entry.path.as_os_str())),
         Some(_) => Err(Error::invalid(format!("`{path}` is not a directory")).with_path("options.cwd")),
-        None => Err(Error::new(ErrorKind::NotFound, format!("there is no directory `{path}`")).with_path("options.cwd")),
+        None => {
+            Err(Error::new(ErrorKind::NotFound, format!("there is no directory `{path}`")).with_path("options.cwd"))
+        }
     }
 }
 
@@ -240,7 +257,12 @@ fn drive(
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
     let outcome = {
         let (stdout, stderr): (&mut dyn Write, &mut dyn Write) = (&mut stdout, &mut stderr);
-        running.drive(Io { stdout, stderr, on_output: None, poll: Some(&mut poll) })
+        running.drive(Io {
+            stdout,
+            stderr,
+            on_output: None,
+            poll: Some(&mut poll),
+        })
     };
     if let Some(e) = &outcome.sink_error {
         return Err(Error::from_io(e, "storing the output of a command"));
@@ -260,8 +282,15 @@ fn describe(
     let budget = request.options.visible.unwrap_or(cell.budgets.stream_tokens);
     let objects: &dyn ObjectStore = &*cell.kernel.objects;
     // What a cancelled or timed-out command printed is still shown.
-    let token = if token.check().is_ok() { token.clone() } else { CancelToken::new() };
-    let how = ProjectText { budget, ..ProjectText::default() };
+    let token = if token.check().is_ok() {
+        token.clone()
+    } else {
+        CancelToken::new()
+    };
+    let how = ProjectText {
+        budget,
+        ..ProjectText::default()
+    };
     let show = |handle: Handle| cell.kernel.tokens.project_object(&handle.digest, &how, objects, &token);
     let (out, err) = (show(stdout)?, show(stderr)?);
     {
@@ -271,7 +300,9 @@ fn describe(
     }
     let (termination, exit_code, signal, detail) = match &outcome.termination {
         supervisor::Termination::Exited { code } => (Termination::Exited, Some(*code), None, None),
-        supervisor::Termination::Signalled { signal } => (Termination::Signalled, None, Some(signal_name(*signal)), None),
+        supervisor::Termination::Signalled { signal } => {
+            (Termination::Signalled, None, Some(signal_name(*signal)), None)
+        }
         supervisor::Termination::SpawnFailed { detail, .. } => {
             (Termination::SpawnFailed, None, None, Some(detail.clone()))
         }
@@ -297,12 +328,19 @@ fn describe(
             Reason::Cancelled => EndReason::Cancelled,
             Reason::Limit => EndReason::Limit,
         },
-        cleanup: if outcome.cleanup.is_clean() { Cleanup::Clean } else { Cleanup::Uncertain },
+        cleanup: if outcome.cleanup.is_clean() {
+            Cleanup::Clean
+        } else {
+            Cleanup::Uncertain
+        },
         complete: outcome.complete && out.cuts.is_empty() && err.cuts.is_empty(),
         stdout: out.text,
         stderr: err.text,
         handles: Streams { stdout, stderr },
-        bytes: Streams { stdout: outcome.bytes.stdout, stderr: outcome.bytes.stderr },
+        bytes: Streams {
+            stdout: outcome.bytes.stdout,
+            stderr: outcome.bytes.stderr,
+        },
         duration_ms: millis(outcome.duration),
         cpu_ms: millis(outcome.cpu),
         max_rss_bytes: outcome.max_rss_bytes,
@@ -319,7 +357,10 @@ fn signal_name(signal: i32) -> String {
 
 /// The word a tier has in JSON.
 fn word<T: serde::Serialize>(tier: &T) -> String {
-    serde_json::to_value(tier).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    serde_json::to_value(tier)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// Gives an error of the process owner its kind.
@@ -340,7 +381,12 @@ pub(crate) fn error(e: &supervisor::Error) -> Error {
 }
 
 /// Who asks for the workspace lease, and until when.
-pub(crate) fn acquire_lease(kernel: &Kernel, cell: &CellId, token: &CancelToken, wait: bool) -> Result<supervisor::lease::Lease> {
+pub(crate) fn acquire_lease(
+    kernel: &Kernel,
+    cell: &CellId,
+    token: &CancelToken,
+    wait: bool,
+) -> Result<supervisor::lease::Lease> {
     // A tenth of the time left stays for the cell to hear that the workspace is busy.
     let left = token.remaining().unwrap_or(Duration::from_secs(30));
     let cancelled = || token.is_cancelled();

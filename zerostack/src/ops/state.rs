@@ -24,7 +24,15 @@ fn request(name: &str, mut arguments: Vec<Value>) -> Result<StateRequest> {
         "test" | "set" => {
             // Here `null` is a value like any other.
             let value = (arguments.len() > 1).then(|| std::mem::take(&mut arguments[1]));
-            let mut fields = named(name, if method == "set" { &["key", "value", "options"] } else { &["key", "value"] }, arguments)?;
+            let mut fields = named(
+                name,
+                if method == "set" {
+                    &["key", "value", "options"]
+                } else {
+                    &["key", "value"]
+                },
+                arguments,
+            )?;
             match fields.remove("options") {
                 None => {}
                 Some(Value::Object(mut options)) => {
@@ -37,7 +45,11 @@ fn request(name: &str, mut arguments: Vec<Value>) -> Result<StateRequest> {
                             .with_accepted(["expect"]));
                     }
                 }
-                Some(_) => return Err(Error::invalid("`options` is an object").with_path("options").with_accepted(["{expect}"])),
+                Some(_) => {
+                    return Err(Error::invalid("`options` is an object")
+                        .with_path("options")
+                        .with_accepted(["{expect}"]));
+                }
             }
             fields.extend(value.map(|value| ("value".to_owned(), value)));
             fields
@@ -45,7 +57,10 @@ fn request(name: &str, mut arguments: Vec<Value>) -> Result<StateRequest> {
         _ => return Err(Error::invalid(format!("z.{name} is not an operation"))),
     };
     if let Some(Value::String(_)) | None = fields.get("key") {
-        let request = Value::Object(Map::from_iter([(method.to_owned(), Value::Object(std::mem::take(&mut fields)))]));
+        let request = Value::Object(Map::from_iter([(
+            method.to_owned(),
+            Value::Object(std::mem::take(&mut fields)),
+        )]));
         return json::from_value(request);
     }
     Err(Error::invalid("`key` is a string").with_path("key"))
@@ -63,18 +78,39 @@ mod tests {
         let null = JsonValue(Value::Null);
         let cases = [
             ("state.get", json!(["k"]), StateRequest::Get { key: key.clone() }),
-            ("state.set", json!(["k", null]), StateRequest::Set { key: key.clone(), value: null.clone(), expect: None }),
+            (
+                "state.set",
+                json!(["k", null]),
+                StateRequest::Set {
+                    key: key.clone(),
+                    value: null.clone(),
+                    expect: None,
+                },
+            ),
             (
                 "state.set",
                 json!(["k", 1, {"expect": null}]),
-                StateRequest::Set { key: key.clone(), value: JsonValue(json!(1)), expect: Some(null.clone()) },
+                StateRequest::Set {
+                    key: key.clone(),
+                    value: JsonValue(json!(1)),
+                    expect: Some(null.clone()),
+                },
             ),
-            ("state.test", json!(["k", null]), StateRequest::Test { key: key.clone(), value: null }),
+            (
+                "state.test",
+                json!(["k", null]),
+                StateRequest::Test {
+                    key: key.clone(),
+                    value: null,
+                },
+            ),
             ("state.delete", json!(["k"]), StateRequest::Delete { key }),
             ("state.list", json!([]), StateRequest::List { prefix: String::new() }),
         ];
         for (name, arguments, expected) in cases {
-            let Value::Array(arguments) = arguments else { unreachable!() };
+            let Value::Array(arguments) = arguments else {
+                unreachable!()
+            };
             assert_eq!(request(name, arguments).unwrap(), expected, "{name}");
         }
     }
@@ -88,8 +124,14 @@ mod tests {
             ("state.set", json!(["k", 1, {"expct": 2}])),
             ("state.list", json!(["a", "b"])),
         ] {
-            let Value::Array(arguments) = arguments else { unreachable!() };
-            assert_eq!(request(name, arguments).unwrap_err().kind, ErrorKind::InvalidInput, "{name}");
+            let Value::Array(arguments) = arguments else {
+                unreachable!()
+            };
+            assert_eq!(
+                request(name, arguments).unwrap_err().kind,
+                ErrorKind::InvalidInput,
+                "{name}"
+            );
         }
     }
 }

@@ -42,9 +42,21 @@ pub(super) fn list(
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let complete = found.len() <= limit;
     found.truncate(limit);
-    let next = if complete { None } else { found.last().map(|entry| entry.path.to_string()) };
-    let entries = found.into_iter().map(|entry| describe(view, entry)).collect::<Result<_>>()?;
-    Ok(DirectoryListing { kind: DirectoryTag::Directory, entries, complete, next })
+    let next = if complete {
+        None
+    } else {
+        found.last().map(|entry| entry.path.to_string())
+    };
+    let entries = found
+        .into_iter()
+        .map(|entry| describe(view, entry))
+        .collect::<Result<_>>()?;
+    Ok(DirectoryListing {
+        kind: DirectoryTag::Directory,
+        entries,
+        complete,
+        next,
+    })
 }
 
 fn describe(view: &dyn SourceView, entry: Entry) -> Result<DirectoryEntry> {
@@ -53,5 +65,11 @@ fn describe(view: &dyn SourceView, entry: Entry) -> Result<DirectoryEntry> {
         _ => None,
     };
     let bytes = (entry.kind == EntryKind::File).then_some(entry.bytes);
-    Ok(DirectoryEntry { path: entry.path, kind: entry.kind, bytes, mode: entry.mode, target })
+    Ok(DirectoryEntry {
+        path: entry.path,
+        kind: entry.kind,
+        bytes,
+        mode: entry.mode,
+        target,
+    })
 }

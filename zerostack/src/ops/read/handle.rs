@@ -29,7 +29,9 @@ pub(super) fn read(cell: &Cell, handle: Handle, options: &ReadOptions, token: &C
                         .iter()
                         .map(|(path, state)| serde_json::json!({ "path": path, "state": state }))
                         .collect();
-                    Ok(ReadResult::Record(JsonValue(serde_json::json!({ "kind": "snapshot", "entries": entries }))))
+                    Ok(ReadResult::Record(JsonValue(
+                        serde_json::json!({ "kind": "snapshot", "entries": entries }),
+                    )))
                 }
             }
         }
@@ -51,14 +53,20 @@ fn blob(
 ) -> Result<ReadResult> {
     let objects = &cell.kernel.objects;
     let Some(size) = objects.size(&handle.digest)? else {
-        return Err(Error::new(ErrorKind::NotFound, format!("{handle} is not in the store: it was never there, or was collected")));
+        return Err(Error::new(
+            ErrorKind::NotFound,
+            format!("{handle} is not in the store: it was never there, or was collected"),
+        ));
     };
     let selection = Selection::of(options)?;
     let whole = options.full || selection.is_some();
     if size > cell.budgets.heap_bytes && whole {
         return Err(Error::new(
             ErrorKind::Budget,
-            format!("{handle} has {size} bytes, more than the heap budget of {}", cell.budgets.heap_bytes),
+            format!(
+                "{handle} has {size} bytes, more than the heap budget of {}",
+                cell.budgets.heap_bytes
+            ),
         ));
     }
     if size > cell.budgets.inline_bytes && !whole {

@@ -53,7 +53,9 @@ impl<'a> Selection<'a> {
         let Some(selector) = given.next() else {
             return match (&options.next, options.limit) {
                 (None, None) => Ok(None),
-                (Some(_), _) => Err(Error::invalid("`next` goes on with a selector: give the same one").with_path("options.next")),
+                (Some(_), _) => {
+                    Err(Error::invalid("`next` goes on with a selector: give the same one").with_path("options.next"))
+                }
                 (None, Some(_)) => Err(Error::invalid("`limit` needs a selector here").with_path("options.limit")),
             };
         };
@@ -90,14 +92,20 @@ impl<'a> Selection<'a> {
                 let found = cell.kernel.structure.symbol(path, bytes, symbol, token)?;
                 let [range] = found.as_slice() else {
                     if found.is_empty() {
-                        return Err(Error::new(ErrorKind::NotFound, format!("`{symbol}` is not defined here")));
+                        return Err(Error::new(
+                            ErrorKind::NotFound,
+                            format!("`{symbol}` is not defined here"),
+                        ));
                     }
                     let places: Vec<_> = found
                         .iter()
                         .map(|range| format!("lines: [{}, {}]", range.start.line, range.end.line))
                         .collect();
-                    return Err(Error::new(ErrorKind::Conflict, format!("`{symbol}` has {} definitions here", found.len()))
-                        .with_accepted(places));
+                    return Err(Error::new(
+                        ErrorKind::Conflict,
+                        format!("`{symbol}` has {} definitions here", found.len()),
+                    )
+                    .with_accepted(places));
                 };
                 let at = |byte: u64| usize::try_from(byte).unwrap_or(usize::MAX).min(bytes.len());
                 whole(at(range.start.byte)..at(range.end.byte))
@@ -119,7 +127,10 @@ impl<'a> Selection<'a> {
             while end > part.range.start + 1 && bytes.get(end).is_some_and(|b| b & 0xc0 == 0x80) {
                 end -= 1;
             }
-            part = Part { range: part.range.start..end, next: Some(end) };
+            part = Part {
+                range: part.range.start..end,
+                next: Some(end),
+            };
         }
         Ok(part)
     }
@@ -148,7 +159,14 @@ impl Part {
         };
         let bytes = ByteRange::new(range.start as u64, range.end as u64)?;
         let next = next.map(|next| next.to_string());
-        Ok(PartialRead { content, range: PartialRange { bytes, lines }, of, digest, snapshot, next })
+        Ok(PartialRead {
+            content,
+            range: PartialRange { bytes, lines },
+            of,
+            digest,
+            snapshot,
+            next,
+        })
     }
 }
 
@@ -161,7 +179,9 @@ fn line_bytes(bytes: &[u8], range: LineRange) -> Range<usize> {
     let mut starts = std::iter::once(0).chain(memchr::memchr_iter(b'\n', bytes).map(|at| at + 1));
     let index = |line: u64| usize::try_from(line - 1).unwrap_or(usize::MAX);
     let start = starts.nth(index(range.first())).unwrap_or(bytes.len());
-    let end = starts.nth(index(range.last() - range.first() + 1)).unwrap_or(bytes.len());
+    let end = starts
+        .nth(index(range.last() - range.first() + 1))
+        .unwrap_or(bytes.len());
     start..end
 }
 
@@ -178,12 +198,16 @@ fn find_text(bytes: &[u8], text: &str, from: usize) -> Result<Part> {
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |end| end + 1);
     let last = at + text.len();
     let end = memchr::memchr(b'\n', &bytes[last - 1..]).map_or(bytes.len(), |end| last + end);
-    Ok(Part { range: start..end, next: find(end).map(|_| end) })
+    Ok(Part {
+        range: start..end,
+        next: find(end).map(|_| end),
+    })
 }
 
 /// Bytes of the JSON value at an RFC 6901 pointer, exactly as they stand.
 fn json_bytes(bytes: &[u8], pointer: &str) -> Result<Range<usize>> {
-    let not_json = |e: serde_json::Error| Error::invalid(format!("`pointer` needs JSON: {e}")).with_path("options.pointer");
+    let not_json =
+        |e: serde_json::Error| Error::invalid(format!("`pointer` needs JSON: {e}")).with_path("options.pointer");
     if !pointer.is_empty() && !pointer.starts_with('/') {
         return Err(Error::invalid("a JSON pointer is empty or starts with `/`").with_path("options.pointer"));
     }
@@ -196,11 +220,16 @@ fn json_bytes(bytes: &[u8], pointer: &str) -> Result<Range<usize>> {
         } else if value.get().starts_with('[') {
             let items: Vec<&RawValue> = serde_json::from_str(value.get()).map_err(not_json)?;
             let canonical = token == "0" || !token.starts_with(['0', '+']);
-            token.parse::<usize>().ok().filter(|_| canonical).and_then(|index| items.get(index).copied())
+            token
+                .parse::<usize>()
+                .ok()
+                .filter(|_| canonical)
+                .and_then(|index| items.get(index).copied())
         } else {
             None
         };
-        value = below.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{pointer}` names nothing: no `{token}`")))?;
+        value =
+            below.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("`{pointer}` names nothing: no `{token}`")))?;
     }
     let start = value.get().as_ptr() as usize - bytes.as_ptr() as usize;
     Ok(start..start + value.get().len())
@@ -218,7 +247,10 @@ mod tests {
     fn lines_come_with_their_ends() {
         let content = b"a\nbb\r\nc";
         let lines = |a, b| text(content, line_bytes(content, LineRange::new(a, b).unwrap()));
-        assert_eq!((lines(1, 1), lines(2, 3), lines(1, 3)), ("a\n", "bb\r\nc", "a\nbb\r\nc"));
+        assert_eq!(
+            (lines(1, 1), lines(2, 3), lines(1, 3)),
+            ("a\n", "bb\r\nc", "a\nbb\r\nc")
+        );
     }
 
     #[test]
@@ -236,11 +268,24 @@ mod tests {
     #[test]
     fn pointers_give_the_exact_bytes() {
         let content = br#" {"a~/b": [1, {"c": "d" }], "": null}"#;
-        for (pointer, expected) in [("/a~0~1b/1", r#"{"c": "d" }"#), ("/a~0~1b/0", "1"), ("/", "null"), ("/a~0~1b/1/c", "\"d\"")] {
-            assert_eq!(text(content, json_bytes(content, pointer).unwrap()), expected, "{pointer}");
+        for (pointer, expected) in [
+            ("/a~0~1b/1", r#"{"c": "d" }"#),
+            ("/a~0~1b/0", "1"),
+            ("/", "null"),
+            ("/a~0~1b/1/c", "\"d\""),
+        ] {
+            assert_eq!(
+                text(content, json_bytes(content, pointer).unwrap()),
+                expected,
+                "{pointer}"
+            );
         }
         for missing in ["/x", "/a~0~1b/2", "/a~0~1b/00", "/a~0~1b/1/c/d"] {
-            assert_eq!(json_bytes(content, missing).unwrap_err().kind, ErrorKind::NotFound, "{missing}");
+            assert_eq!(
+                json_bytes(content, missing).unwrap_err().kind,
+                ErrorKind::NotFound,
+                "{missing}"
+            );
         }
         assert_eq!(json_bytes(content, "x").unwrap_err().kind, ErrorKind::InvalidInput);
         assert_eq!(json_bytes(b"{", "/x").unwrap_err().kind, ErrorKind::InvalidInput);
