@@ -2,7 +2,8 @@
 //!
 //! A command may change the workspace it was given, temporary files, the standard devices, and the caches of common tool
 //! chains, without which no build works. The store is never among them: a path that contains the store is replaced
-//! by what lies beside the store in it (new names directly in such a directory are then denied).
+//! by what lies beside the store in it (new names directly in such a directory are then denied; where that befalls the
+//! temporary directory, [`crate::Processes`] gives its commands one of their own and sets `TMPDIR`).
 
 use std::ffi::OsString;
 use std::fs;

@@ -47,4 +47,4 @@ pub use outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 pub use processes::{Counts, Processes};
 pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
 pub use running::{Io, OnOutput, Running};
-pub use spec::{Files, Limits, Spec, Stdin, Tree};
+pub use spec::{Files, Limits, Overlay, Spec, Stdin, Tree, View};

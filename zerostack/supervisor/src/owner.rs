@@ -18,6 +18,7 @@ mod hold;
 mod kill;
 mod launch;
 mod namespace;
+mod overlay;
 mod supervise;
 
 use std::os::fd::{AsFd, OwnedFd};

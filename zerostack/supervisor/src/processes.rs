@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
@@ -19,10 +20,11 @@ use crate::error::Error;
 use crate::identity::Identity;
 use crate::lease;
 use crate::marker::{self, Marker, RUN_VARIABLE};
+use crate::outcome::Termination;
 use crate::owner::{EXIT_EMPTY, EXIT_GUARDED, EXIT_UNUSED};
-use crate::protocol::{self, FilePolicy, Reason, Start, ToHost, TreePolicy, View};
-use crate::running::{First, Pipes, Running};
-use crate::spec::{Files, Spec, Stdin};
+use crate::protocol::{self, FilePolicy, Reason, Start, ToHost, TreePolicy};
+use crate::running::{First, Io, Pipes, Running};
+use crate::spec::{Files, Overlay, Spec, Stdin, View};
 
 /// Longest time a supervisor may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -42,6 +44,17 @@ pub(crate) struct Shared {
     program: PathBuf,
     state: Mutex<State>,
     changed: Condvar,
+    /// The owner's own temporary directory, once a command needed one.
+    temporary: OnceLock<PathBuf>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(dir) = self.temporary.get() {
+            // What cannot be removed is a temporary file like others.
+            let _ = std::fs::remove_dir_all(dir);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +98,7 @@ impl Processes {
             program: program.into(),
             state: Mutex::default(),
             changed: Condvar::new(),
+            temporary: OnceLock::new(),
         }))
     }
 
@@ -93,8 +107,9 @@ impl Processes {
     /// # Errors
     /// [`Error::Closed`] after [`Self::close`]; [`Error::Invalid`] for a spec that cannot work; [`Error::Unsupported`] when
     /// a demanded tier is not to be had; otherwise what failed. Nothing is left running then.
-    pub fn spawn(&self, spec: Spec) -> Result<Running, Error> {
+    pub fn spawn(&self, mut spec: Spec) -> Result<Running, Error> {
         check(&spec)?;
+        self.0.give_temporary(&mut spec)?;
         let canceller = Canceller::new()?;
         // Registered before anything is started: from here on `close` reaches it.
         let ticket = {
@@ -112,6 +127,35 @@ impl Processes {
             }
         };
         start(&self.0.program, spec, canceller, ticket)
+    }
+
+    /// Whether a private overlay over `root` can be had here, tried with its writes in fresh directories in `scratch` (which
+    /// must exist, on the file system the real ones will be on). Costs one short command.
+    ///
+    /// # Errors
+    /// As [`Self::spawn`], or when the directories cannot be made. "No" is not an error.
+    pub fn can_overlay(&self, root: &Path, scratch: &Path) -> Result<bool, Error> {
+        let name = format!("overlay-probe-{}", fresh_name());
+        let place = scratch.join(name);
+        let (upper, work) = (place.join("upper"), place.join("work"));
+        for dir in [&place, &upper, &work] {
+            std::fs::create_dir(dir).map_err(Error::io(format!("making {}", dir.display())))?;
+        }
+        let mut spec = Spec::new(["true"], root);
+        spec.view = View::Overlay(Overlay {
+            root: root.into(),
+            upper,
+            work,
+            through: Vec::new(),
+        });
+        let ran = self.spawn(spec).map(|running| {
+            let outcome = running.drive(Io::new(&mut std::io::sink(), &mut std::io::sink()));
+            outcome.termination == Termination::Exited { code: 0 }
+        });
+        // The kernel leaves a directory without permissions in the work directory; what stays is the scratch's owner's.
+        let _ = std::fs::remove_dir(place.join("work/work"));
+        let _ = std::fs::remove_dir_all(&place);
+        ran
     }
 
     /// Refuses new commands and cancels all that run, in parallel. Does not wait.
@@ -167,6 +211,43 @@ impl Processes {
 }
 
 impl Shared {
+    /// Gives a confined command a place for temporary files when its own is not writable as a whole, which is so where the
+    /// store lies in it: a private directory that lives as long as this owner.
+    fn give_temporary(&self, spec: &mut Spec) -> Result<(), Error> {
+        let Files::Landlock { writable, .. } = &mut spec.files else {
+            return Ok(());
+        };
+        let own = spec
+            .env
+            .iter()
+            .rev()
+            .find(|(name, value)| name == "TMPDIR" && !value.is_empty());
+        let own = own.map_or_else(|| PathBuf::from("/tmp"), |(_, value)| PathBuf::from(value));
+        let own = std::fs::canonicalize(&own).unwrap_or(own);
+        if writable.iter().any(|path| own.starts_with(path)) {
+            return Ok(());
+        }
+        let dir = match self.temporary.get() {
+            Some(dir) => dir,
+            None => {
+                let dir = std::env::temp_dir().join(format!("zero-run-{}", fresh_name()));
+                let failed = || Error::io(format!("making {}", dir.display()));
+                std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(failed())?;
+                let dir = std::fs::canonicalize(&dir).map_err(failed())?;
+                // Another thread may have been first; then its directory is used and this one goes.
+                if let Err(dir) = self.temporary.set(dir) {
+                    let _ = std::fs::remove_dir(dir);
+                }
+                self.temporary
+                    .get()
+                    .ok_or_else(|| Error::Supervisor("no temporary directory".into()))?
+            }
+        };
+        writable.push(dir.clone());
+        spec.env.push(("TMPDIR".into(), dir.clone().into_os_string()));
+        Ok(())
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Every change of the state is complete at once, so a panic elsewhere left it whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -316,6 +397,21 @@ fn check(spec: &Spec) -> Result<(), Error> {
             "names must not be empty nor hold `=`, and nothing may hold a NUL byte",
         );
     }
+    if let View::Overlay(overlay) = &spec.view {
+        let outside = |path: &PathBuf| {
+            path.components()
+                .any(|part| !matches!(part, std::path::Component::Normal(_)))
+        };
+        if [&overlay.root, &overlay.upper, &overlay.work]
+            .into_iter()
+            .any(|path| !path.is_absolute())
+        {
+            return invalid("view", "root, upper and work must be absolute paths");
+        }
+        if overlay.through.iter().any(outside) {
+            return invalid("view.through", "paths must lie beneath the workspace, without `..`");
+        }
+    }
     if spec.limits.processes == 0 {
         return invalid("limits.processes", "must be at least 1");
     }
@@ -441,7 +537,15 @@ fn message(spec: &Spec) -> Start {
         argv: spec.argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
         env,
         cwd: bytes(&spec.cwd),
-        view: View::Live,
+        view: match &spec.view {
+            View::Live => protocol::View::Live,
+            View::Overlay(overlay) => protocol::View::Overlay {
+                root: bytes(&overlay.root),
+                upper: bytes(&overlay.upper),
+                work: bytes(&overlay.work),
+                through: overlay.through.iter().map(bytes).collect(),
+            },
+        },
         files: match &spec.files {
             Files::Open => FilePolicy::Open,
             Files::Landlock { writable, required } => FilePolicy::Landlock {

@@ -60,13 +60,23 @@ pub struct Start {
     pub lease: bool,
 }
 
-/// What the command sees of the workspace. A private overlay joins here as another variant: it is mounted between
-/// the fork of the root process and its confinement, in the mount namespace of the tree.
+/// What the command sees of the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum View {
     /// The live tree.
     Live,
+    /// A private overlay, mounted over the workspace for the command alone.
+    Overlay {
+        /// The workspace: lower layer, and where the overlay is mounted.
+        root: Vec<u8>,
+        /// Where its writes land, as the kernel's overlay keeps them (with `user.overlay.*` attributes).
+        upper: Vec<u8>,
+        /// An empty directory of the kernel's, on the same file system as `upper`.
+        work: Vec<u8>,
+        /// Paths beneath the workspace that stay the live ones.
+        through: Vec<Vec<u8>>,
+    },
 }
 
 /// Where the command may write.
@@ -230,6 +240,8 @@ pub enum Step {
     Session,
     /// Standard streams.
     Streams,
+    /// The private view of the workspace.
+    View,
     /// Resource limits.
     Limits,
     /// The working directory.
@@ -242,9 +254,10 @@ pub enum Step {
 
 impl Step {
     /// All steps, in order; the position is the number on the wire between the forked child and the supervisor.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Session,
         Self::Streams,
+        Self::View,
         Self::Limits,
         Self::Directory,
         Self::Confinement,
@@ -257,6 +270,7 @@ impl Step {
         match self {
             Self::Session => "making a new session",
             Self::Streams => "setting up the standard streams",
+            Self::View => "mounting the private view of the workspace for",
             Self::Limits => "setting resource limits",
             Self::Directory => "entering the working directory",
             Self::Confinement => "confining the command",

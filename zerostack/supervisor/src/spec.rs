@@ -29,6 +29,8 @@ pub struct Spec {
     pub cleanup: Duration,
     /// Limits.
     pub limits: Limits,
+    /// What it sees of the workspace.
+    pub view: View,
     /// Where it may write.
     pub files: Files,
     /// What holds its tree together.
@@ -52,6 +54,7 @@ impl Spec {
             grace: Duration::from_millis(500),
             cleanup: Duration::from_secs(5),
             limits: Limits::default(),
+            view: View::Live,
             files: Files::Open,
             tree: Tree::default(),
             marker_dir: None,
@@ -101,6 +104,35 @@ impl Default for Limits {
             output: 256 << 20,
         }
     }
+}
+
+/// What a command sees of the workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum View {
+    /// The live tree.
+    #[default]
+    Live,
+    /// A private overlay over the workspace: the live tree does not change, what the command writes lands in `upper`.
+    ///
+    /// Where it cannot be mounted the command does not run: the outcome is `SpawnFailed` at the step `View`. Ask
+    /// [`crate::Processes::can_overlay`] first. In a user namespace (an ordinary user's) a file whose owner or group is
+    /// not the user's own cannot be changed.
+    Overlay(Overlay),
+}
+
+/// A private overlay; all paths absolute but those of `through`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlay {
+    /// The workspace: what is seen, and where.
+    pub root: PathBuf,
+    /// Where writes land, in the form the kernel's overlay gives them: whiteouts are character devices 0/0, replaced
+    /// directories have the attribute `user.overlay.opaque`. Kept from run to run, it carries the effects along.
+    pub upper: PathBuf,
+    /// An empty directory for the kernel, on the same file system as `upper`; not shared by commands that run at the
+    /// same time.
+    pub work: PathBuf,
+    /// Paths beneath the workspace that stay the live ones (ignored directories, such as build output).
+    pub through: Vec<PathBuf>,
 }
 
 /// Where a command may write.

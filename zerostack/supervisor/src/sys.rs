@@ -207,6 +207,12 @@ pub(crate) fn duplicate_onto(from: RawFd, to: RawFd) -> io::Result<()> {
     check(unsafe { libc::dup2(from, to) }).map(drop)
 }
 
+/// Moves the calling process, which has one thread, into new namespaces (`CLONE_NEW*` flags).
+pub(crate) fn unshare(namespaces: c_int) -> io::Result<()> {
+    // SAFETY: takes an integer; only namespaces are changed.
+    check(unsafe { libc::unshare(namespaces) }).map(drop)
+}
+
 /// A new session, without a terminal.
 pub(crate) fn new_session() -> io::Result<()> {
     // SAFETY: takes nothing.

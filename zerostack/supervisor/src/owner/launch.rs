@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::confine;
+use super::{confine, overlay};
 use crate::protocol::{FilePolicy, Start, Step};
 use crate::sys;
 
@@ -35,6 +35,8 @@ pub(super) struct Child<'a> {
     /// Most tasks of this user (in this user namespace), as a resource limit.
     pub(super) tasks: Option<u64>,
     pub(super) landlock: bool,
+    /// Whether it has mount and user namespaces already.
+    pub(super) in_namespace: bool,
 }
 
 /// Waits for the word of the supervisor, sets itself up and executes the program. Never returns.
@@ -79,13 +81,13 @@ fn set_up(child: &Child<'_>) -> (Step, std::io::Error) {
 
 fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
     let start = child.start;
-    sys::set_dumpable(true);
     sys::new_session().map_err(|error| (Step::Session, error))?;
     for (number, stream) in child.streams.iter().enumerate() {
         let number = i32::try_from(number).unwrap_or(i32::MAX);
         sys::duplicate_onto(stream.as_raw_fd(), number).map_err(|error| (Step::Streams, error))?;
     }
     sys::cloexec_from(3);
+    overlay::enter(&start.view, child.in_namespace).map_err(|error| (Step::View, error))?;
     if let Some(tasks) = child.tasks {
         let limit = Rlimit {
             current: Some(tasks),
@@ -106,6 +108,7 @@ fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
     if let (true, FilePolicy::Landlock { writable, .. }) = (child.landlock, &start.files) {
         confine::restrict(writable).map_err(|error| (Step::Confinement, error))?;
     }
+    sys::set_dumpable(true);
     sys::default_signals();
     Ok(sys::exec(&argv, &env))
 }

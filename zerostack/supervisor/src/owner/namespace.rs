@@ -189,15 +189,29 @@ fn init(child: &Child<'_>, gate: Gate, theirs: OwnedFd, channel: OwnedFd, map: O
 
 type Failure = (&'static str, io::Error);
 
+/// Maps the user and the group to themselves in the user namespace the calling process has just entered.
+pub(super) fn map_user(user: u32, group: u32) -> Result<(), Failure> {
+    sys::set_dumpable(true);
+    let write = |file: &str, text: String| std::fs::write(file, text).map_err(|error| ("mapping the user", error));
+    write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    write("/proc/self/setgroups", "deny".into())?;
+    write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    sys::set_dumpable(false);
+    Ok(())
+}
+
+/// Keeps what is mounted in the own mount namespace from showing in the one it was copied from.
+pub(super) fn separate_mounts() -> io::Result<()> {
+    Ok(mount_change(
+        "/",
+        MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC,
+    )?)
+}
+
 /// Maps the user, mounts the namespace's `/proc`, and limits the number of tasks where the kernel can.
 fn set_up(map: Option<(u32, u32)>, tasks: u32) -> Result<(OwnedFd, OwnedFd, bool), Failure> {
     if let Some((user, group)) = map {
-        sys::set_dumpable(true);
-        let write = |file: &str, text: String| std::fs::write(file, text).map_err(|error| ("mapping the user", error));
-        write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-        write("/proc/self/setgroups", "deny".into())?;
-        write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-        sys::set_dumpable(false);
+        map_user(user, group)?;
     }
     let directory = |what| {
         move || {
@@ -210,8 +224,7 @@ fn set_up(map: Option<(u32, u32)>, tasks: u32) -> Result<(OwnedFd, OwnedFd, bool
         }
     };
     let outer = directory("opening /proc")()?;
-    mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
-        .map_err(|error| ("making mounts private", error.into()))?;
+    separate_mounts().map_err(|error| ("making mounts private", error))?;
     mount(
         "proc",
         "/proc",

@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use zero_supervisor::{CountTier, Error, FileTier, Io, Processes, Reason, Spec, Tree, TreeTier, confinement};
+use zero_supervisor::{
+    CountTier, Error, FileTier, Io, Overlay, Processes, Reason, Spec, Tree, TreeTier, View, confinement,
+};
 
 use crate::support::{SUPERVISOR, Setting, adversary, is_root, run, shell, store, survivors, token};
 
@@ -155,6 +157,47 @@ fn the_tier_is_named(setting: Setting) {
     assert_eq!(words.len(), 3, "{text}");
 }
 
+/// The documented defaults are enough for a real tool chain: cargo locks its caches and writes its target directory.
+#[test]
+fn a_confined_cargo_builds() {
+    let places = Places::new();
+    if !has_landlock(&places) {
+        return;
+    }
+    let workspace = places.path("workspace");
+    fs::create_dir(workspace.join("src")).expect("mkdir");
+    fs::write(workspace.join("src/main.rs"), "fn main() { println!(\"built\"); }").expect("write");
+    fs::write(
+        workspace.join("Cargo.toml"),
+        "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n",
+    )
+    .expect("write");
+    let mut spec = Spec::new(["cargo", "run", "--quiet", "--offline"], "/");
+    // The tests' own cargo must not lead this one to its target directory.
+    spec.env
+        .retain(|(name, _)| !name.to_string_lossy().starts_with("CARGO_TARGET"));
+    let ran = run(places.confine(spec, &[]));
+    let stderr = String::from_utf8_lossy(&ran.stderr);
+    if matches!(
+        ran.outcome.termination,
+        zero_supervisor::Termination::SpawnFailed { .. }
+    ) {
+        eprintln!("SKIPPED: no cargo in PATH");
+        return;
+    }
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "built\n", "{stderr}");
+    assert!(workspace.join("target/debug/tiny").exists());
+    // The store of this test lies in the temporary directory, so the command got one of its own, for as long as its owner.
+    let ran = run(places.confine(
+        Spec::shell("echo $TMPDIR; ls -d $TMPDIR && echo x > $TMPDIR/x && echo ok", "/"),
+        &[],
+    ));
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() == 3 && lines[0] == lines[1] && lines[2] == "ok", "{ran:?}");
+    assert!(!Path::new(lines[0]).exists(), "gone with its owner");
+}
+
 #[test]
 fn a_required_tier_that_is_missing_is_an_error_not_a_downgrade() {
     // No ordinary user of a plain machine may make cgroups; where one may, the tier is simply there.
@@ -206,4 +249,70 @@ fn another_program_in_place_of_the_supervisor_is_a_clear_error() {
             other => panic!("{expected}: {other:?}"),
         }
     }
+}
+
+crate::scenarios! {
+    a_private_view_keeps_the_live_tree;
+}
+
+fn a_private_view_keeps_the_live_tree(setting: Setting) {
+    let dir = store();
+    let place = fs::canonicalize(dir.path()).expect("real");
+    let (root, upper, work) = (
+        place.join("work, with: odd\\name"),
+        place.join("upper"),
+        place.join("scratch"),
+    );
+    for path in [&root, &upper, &work, &root.join("target"), &root.join("sub")] {
+        fs::create_dir(path).expect("mkdir");
+    }
+    fs::write(root.join("kept"), "old").expect("write");
+    fs::write(root.join("gone"), "old").expect("write");
+    let processes = Processes::new(SUPERVISOR);
+    if !processes.can_overlay(&root, &place).expect("probe") {
+        eprintln!("SKIPPED: no overlay for this user on this file system");
+        return;
+    }
+    assert_eq!(
+        fs::read_dir(&place).expect("place").count(),
+        3,
+        "the probe leaves nothing"
+    );
+    let spec = |line: &str| {
+        let mut spec = shell(setting, line);
+        spec.cwd = root.join("sub");
+        spec.view = View::Overlay(Overlay {
+            root: root.clone(),
+            upper: upper.clone(),
+            work: work.clone(),
+            through: vec!["target".into(), "absent".into()],
+        });
+        spec.files = confinement::landlock(&root, &spec.env, &[], &[upper.clone(), work.clone()], false);
+        spec
+    };
+    let ran = run(spec(
+        "pwd; echo new > ../kept; rm ../gone; echo made > file; echo live > ../target/out; mv file ../moved; cat ../kept",
+    ));
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned() + &String::from_utf8_lossy(&ran.stderr);
+    assert_eq!(text, format!("{}\nnew\n", root.join("sub").display()));
+    // The live tree is as it was, but for what is passed through.
+    assert_eq!(fs::read_to_string(root.join("kept")).expect("kept"), "old");
+    assert!(root.join("gone").exists() && !root.join("moved").exists());
+    assert_eq!(fs::read_to_string(root.join("target/out")).expect("out"), "live\n");
+    // The effects are in the upper layer, and the next command builds on them.
+    assert_eq!(fs::read_to_string(upper.join("kept")).expect("upper"), "new\n");
+    let ran = run(spec("cat ../kept ../moved; ls ..; ls ../gone"));
+    let text = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert_eq!(
+        text,
+        "new\nmade\nkept\nmoved\nsub\ntarget\n",
+        "{}",
+        String::from_utf8_lossy(&ran.stderr)
+    );
+    assert!(
+        !fs::read_to_string("/proc/self/mountinfo")
+            .expect("mounts")
+            .contains("odd"),
+        "nothing stays mounted"
+    );
 }
