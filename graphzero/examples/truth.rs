@@ -15,15 +15,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let score = graphzero::truth::score(&truth, Path::new(source))?;
         for row in &score.rows {
             println!(
-                "{:<14} {:<26} P {:.3} R {:.3}  right {:>6} wrong {:>5} missed {:>5}",
+                "{:<14} {:<26} P {:.3} R {:.3}  right {:>6} wrong {:>5} missed {:>5} disputed {:>4}",
                 row.package,
                 row.relation,
                 row.precision(),
                 row.recall(),
                 row.right,
                 row.wrong,
-                row.missed
+                row.missed,
+                row.disputed
             );
+        }
+        for ((relation, class), count) in &score.disputed {
+            println!("{:<14} disputed: {relation}, {class}: {count}", truth.package);
         }
         if let Some(relation) = &list {
             for (what, pairs) in [("wrong", &score.wrong), ("missed", &score.missed)] {

@@ -159,6 +159,10 @@ pub struct Def {
     pub public: bool,
     /// A test, or inside one.
     pub test: bool,
+    /// Compiled only under a condition on the platform or on features, itself or what it lies in.
+    pub conditional: bool,
+    /// Left out by the default configuration, as far as that can be told.
+    pub inactive: bool,
 }
 
 /// How a name is used.

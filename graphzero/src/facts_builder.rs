@@ -72,7 +72,9 @@ impl<'t> FactsBuilder<'t> {
     pub fn def(&mut self, name: &str, kind: Kind, at: Span, full: Span, container: DefId) -> DefId {
         let (line, column) = self.position(at.start);
         let name = self.name(name);
-        let test = self.facts.defs.get(container as usize).is_some_and(|c| c.test);
+        let outer = self.facts.defs.get(container as usize);
+        let (test, conditional, inactive) =
+            outer.map_or((false, false, false), |c| (c.test, c.conditional, c.inactive));
         self.facts.defs.push(Def {
             name,
             kind,
@@ -88,6 +90,8 @@ impl<'t> FactsBuilder<'t> {
             },
             public: false,
             test,
+            conditional,
+            inactive,
         });
         self.facts.defs.len() as DefId - 1
     }

@@ -66,6 +66,8 @@ pub struct Row {
     pub wrong: usize,
     /// Pairs that only the truth has.
     pub missed: usize,
+    /// Pairs that only the answer has, where the truth is silent for a stated reason; not counted as wrong.
+    pub disputed: usize,
 }
 
 impl Row {
@@ -98,6 +100,9 @@ pub struct Score {
     pub wrong: Vec<(&'static str, Pair)>,
     /// Pairs of the truth that were not answered, by relation.
     pub missed: Vec<(&'static str, Pair)>,
+    /// Pairs answered where the truth is silent, by relation and class.
+    pub disputed: BTreeMap<(&'static str, &'static str), usize>,
+    silence: Silence,
 }
 
 /// Reads a truth file.
@@ -128,7 +133,10 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let by_id: HashMap<u64, &TruthDefinition> = truth.definitions.iter().map(|d| (d.id, d)).collect();
     let kind_at: HashMap<Place, &str> = truth.definitions.iter().map(|d| (place(d), d.kind.as_str())).collect();
     let aside = |place: &Place| kind_at.get(place).is_some_and(|kind| ASIDE.contains(kind));
-    let mut score = Score::default();
+    let mut score = Score {
+        silence: Silence::new(truth, &view)?,
+        ..Score::default()
+    };
 
     let symbols: Vec<FindItem> = asker
         .all(FindMode::Symbols, "")?
@@ -281,23 +289,101 @@ fn start(item: &FindItem) -> Place {
 impl Score {
     fn add(&mut self, truth: &Truth, relation: &str, answer: &HashSet<Pair>, known: &HashSet<Pair>, list: bool) {
         let right = answer.intersection(known).count();
+        let name = if relation.starts_with("def") {
+            "definitions"
+        } else if relation.starts_with("ref") {
+            "references"
+        } else {
+            "callers"
+        };
+        let naive = relation.ends_with("naive");
+        let (mut wrong, mut disputed) = (Vec::new(), 0);
+        for pair in answer.difference(known) {
+            match self.silence.class(name, pair).filter(|_| !naive) {
+                Some(class) => {
+                    disputed += 1;
+                    if list {
+                        *self.disputed.entry((name, class)).or_default() += 1;
+                    }
+                }
+                None => wrong.push(pair),
+            }
+        }
         self.rows.push(Row {
             package: truth.package.clone(),
             relation: relation.to_owned(),
             right,
-            wrong: answer.len() - right,
+            wrong: wrong.len(),
             missed: known.len() - right,
+            disputed,
         });
         if list {
-            let name = match relation {
-                "definitions" => "definitions",
-                "references" => "references",
-                _ => "callers",
-            };
-            self.wrong
-                .extend(answer.difference(known).map(|pair| (name, pair.clone())));
+            self.wrong.extend(wrong.into_iter().map(|pair| (name, pair.clone())));
             self.missed
                 .extend(known.difference(answer).map(|pair| (name, pair.clone())));
+        }
+    }
+}
+
+/// Where the truth is silent: stretches under a condition that its indexer left out, modules in files of their own,
+/// bodies of macros.
+#[derive(Debug, Default)]
+struct Silence {
+    /// Lines of conditional definitions by file, and the places of out-of-line modules.
+    conditional: HashMap<String, Vec<(u64, u64)>>,
+    modules: HashSet<Place>,
+    macros: HashMap<String, Vec<(u64, u64)>>,
+}
+
+impl Silence {
+    fn new(truth: &Truth, view: &DirectoryView) -> Result<Self, Error> {
+        let token = CancelToken::new();
+        let mut silence = Self::default();
+        for path in &truth.files {
+            let name: zero_contracts::WorkspacePath = path.parse()?;
+            let Some((language, lang)) = crate::language::of_path(&name) else {
+                continue;
+            };
+            let content = view.read(&name, &token)?;
+            let Ok(text) = std::str::from_utf8(&content.bytes) else {
+                continue;
+            };
+            let facts = crate::pool::on_large_stack(&token, || {
+                language.facts(lang, text, &mut crate::parse::Parsing::new(&token))
+            })?;
+            let line = |at: u32| memchr::memchr_iter(b'\n', &text.as_bytes()[..at as usize]).count() as u64 + 1;
+            for def in &facts.defs {
+                let lines = (line(def.full.start), line(def.full.end));
+                if def.conditional {
+                    silence.conditional.entry(path.clone()).or_default().push(lines);
+                }
+                if def.kind == crate::facts::Kind::Macro {
+                    silence.macros.entry(path.clone()).or_default().push(lines);
+                }
+                if def.kind == crate::facts::Kind::Module && def.head == def.full.end {
+                    silence
+                        .modules
+                        .insert((path.clone(), u64::from(def.line), u64::from(def.column)));
+                }
+            }
+        }
+        Ok(silence)
+    }
+
+    fn class(&self, relation: &str, (from, to): &Pair) -> Option<&'static str> {
+        let inside = |lists: &HashMap<String, Vec<(u64, u64)>>, place: &Place| {
+            lists
+                .get(&place.0)
+                .is_some_and(|list| list.iter().any(|(a, b)| (*a..=*b).contains(&place.1)))
+        };
+        if self.modules.contains(to) {
+            Some("module in a file of its own")
+        } else if inside(&self.conditional, from) || inside(&self.conditional, to) {
+            Some("other configuration")
+        } else if relation != "definitions" && inside(&self.macros, from) {
+            Some("body of a macro")
+        } else {
+            None
         }
     }
 }

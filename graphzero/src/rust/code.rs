@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{DefId, NameId, UseId};
+use crate::facts::{DefId, NONE, NameId, UseId};
 
 /// Index into [`RustCode::scopes`].
 pub type ScopeId = u32;
@@ -29,6 +29,8 @@ pub struct RustCode {
     pub links: Vec<Link>,
     /// Generic arguments written after a use, sorted by use.
     pub args: Vec<(UseId, Box<[TypeId]>)>,
+    /// The calls whose callee ends in a use, sorted by use.
+    pub calls: Vec<(UseId, ExprId)>,
 }
 
 impl RustCode {
@@ -37,6 +39,13 @@ impl RustCode {
         self.args
             .binary_search_by_key(&id, |(at, _)| *at)
             .map_or(&[], |at| &self.args[at].1)
+    }
+
+    /// Returns the call whose callee ends in a use, or none.
+    pub fn call_of(&self, id: UseId) -> ExprId {
+        self.calls
+            .binary_search_by_key(&id, |(at, _)| *at)
+            .map_or(NONE, |at| self.calls[at].1)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Types of expressions, as far as declarations and calls tell.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -14,7 +14,32 @@ use crate::facts::{Kind, NONE, UseId};
 thread_local! {
     /// Expressions whose types are being computed, and whether one of them was asked for again meanwhile.
     static ACTIVE: RefCell<(HashSet<(u32, ExprId)>, bool)> = RefCell::new((HashSet::new(), false));
+    static LEVELS: Cell<usize> = const { Cell::new(0) };
 }
+
+/// One level of questions that lead to questions; too many in a row are given up, and that counts as a circle.
+pub struct Level;
+
+impl Level {
+    /// Enters a level, unless there are too many.
+    pub fn enter() -> Option<Self> {
+        if LEVELS.get() >= MAX_LEVELS {
+            ACTIVE.with_borrow_mut(|(_, met)| *met = true);
+            return None;
+        }
+        LEVELS.set(LEVELS.get() + 1);
+        Some(Self)
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVELS.set(LEVELS.get() - 1);
+    }
+}
+
+/// Questions in a row.
+const MAX_LEVELS: usize = 120;
 
 /// Expressions nested deeper than this have no known type.
 const MAX_ACTIVE: usize = 160;
@@ -69,7 +94,7 @@ impl RustResolver {
             Expr::SelfValue(scope) => self.self_type(file, *scope),
             Expr::Path(path) => self.path_value(file, *path),
             Expr::Call { callee, args } => self.call(file, *callee, args),
-            Expr::Method { recv, name, args } => self.method_call(file, *recv, *name, args),
+            Expr::Method { recv, name, args } => self.method_call(file, *recv, *name, args, id),
             Expr::Field { recv, name } => self.field_type(file, *recv, self.facts(file).name(*name)),
             Expr::TupleField { recv, index } => self.tuple_field(&self.type_of(file, *recv), *index),
             Expr::Index { recv, index } => self.index(file, *recv, *index),
@@ -278,7 +303,7 @@ impl RustResolver {
     }
 
     /// Returns what the type before an associated function or constant tells of generic parameters.
-    fn path_subst(&self, file: u32, id: UseId, gid: Gid) -> Subst {
+    pub fn path_subst(&self, file: u32, id: UseId, gid: Gid) -> Subst {
         let Some(Link::Path { base, scope, .. }) = self.code(file).links.get(id as usize).copied() else {
             return Subst::default();
         };
@@ -353,19 +378,56 @@ impl RustResolver {
         )
     }
 
-    fn method_call(&self, file: u32, recv: ExprId, name: UseId, args: &[ExprId]) -> Ty {
+    fn method_call(&self, file: u32, recv: ExprId, name: UseId, args: &[ExprId], call: ExprId) -> Ty {
         let ty = self.type_of(file, recv);
         let text = self.facts(file).name(self.facts(file).uses[name as usize].name);
-        if let Some(member) = self.method(&ty, text).into_iter().next() {
+        let mut found = self.method(&ty, text);
+        if found.len() > 1 {
+            found = self.fitting(file, found, call);
+        }
+        if let Some(member) = found.into_iter().next() {
             let mut subst = member.subst;
             for (index, &arg) in self.code(file).args(name).iter().enumerate() {
                 subst.set(member.gid, index as u16, self.lower_type(file, arg));
             }
-            let result = self.result(file, member.gid, subst, args, false);
-            // `clone` of a reference gives the value.
-            return result;
+            return self.result(file, member.gid, subst, args, false);
         }
         Ty::Unknown
+    }
+
+    /// Keeps the candidates that the arguments of a call fit: implementations of one trait for several argument types.
+    pub fn fitting(&self, file: u32, found: Vec<Member>, call: ExprId) -> Vec<Member> {
+        let (args, path) = match self.code(file).exprs.get(call as usize) {
+            Some(Expr::Method { args, .. }) => (args, false),
+            Some(Expr::Call { args, .. }) => (args, true),
+            _ => return found,
+        };
+        let fits = |member: &Member| {
+            let ItemKind::Fn { params, receiver, .. } = &self.item(member.gid).kind else {
+                return true;
+            };
+            let Some(container) = self.container(member.gid).filter(|c| self.def(*c).kind == Kind::Impl) else {
+                return true;
+            };
+            let info = self.impl_info(container);
+            let Some((of, trait_args)) = &info.of else { return true };
+            if of.file < self.external && trait_args.is_empty() {
+                return true;
+            }
+            let args = if path && *receiver {
+                args.get(1..).unwrap_or_default()
+            } else {
+                args
+            };
+            let mut subst = member.subst.clone();
+            params.iter().zip(args).all(|(&param, &arg)| {
+                let wanted = self.normalize(&self.lower_type(member.gid.file, param).substitute(&subst));
+                let given = self.type_of(file, arg);
+                unify_argument(&wanted, &given, &[container, member.gid], &mut subst)
+                    && !(matches!(wanted, Ty::Prim(_) | Ty::Ref(_) | Ty::Adt(..)) && is_other_depth(&wanted, &given))
+            })
+        };
+        found.into_iter().filter(fits).collect()
     }
 
     /// Returns the result of a call of a function.
@@ -420,7 +482,7 @@ impl RustResolver {
                     self.learn_result(&wanted, &Ty::Adt(of, self.fill(of, &[])), &open, subst);
                 }
             }
-            unify_argument(&wanted.substitute(subst), &given, &open, subst);
+            unify_argument(&wanted, &given, &open, subst);
         }
         self.learn_bounds(gid, &open, subst);
         if !closures {
@@ -604,6 +666,13 @@ impl RustResolver {
                 }
                 _ => {}
             }
+            if range
+                && matches!(&step, Ty::Adt(gid, _) if gid.file < self.external)
+                && self.dereference(&step).is_none()
+            {
+                // A range of something like a slice is something of the same kind.
+                return step;
+            }
             if let Some(of) = self.std("Index")
                 && let Some((container, subst)) = self.impl_for(&step, of, 0)
                 && let Some(gid) = self
@@ -764,11 +833,6 @@ impl RustResolver {
         }
         self.records_of(file, ty).first().copied()
     }
-
-    /// Tells the members that a method call may mean.
-    pub fn members_of(&self, ty: &Ty, name: &str) -> Vec<Member> {
-        self.method(ty, name)
-    }
 }
 
 /// Returns the parameters of a type as given by its arguments.
@@ -778,6 +842,19 @@ fn arguments(gid: Gid, args: &[Ty]) -> Subst {
         subst.set(gid, index as u16, arg.clone());
     }
     subst
+}
+
+/// Tells whether one is a reference to a reference and the other is not: coercion does not make that up.
+fn is_other_depth(wanted: &Ty, given: &Ty) -> bool {
+    let depth = |mut ty: &Ty| {
+        let mut depth = 0;
+        while let Ty::Ref(inner) = ty {
+            depth += 1;
+            ty = inner;
+        }
+        depth
+    };
+    depth(wanted) > depth(given) + 1
 }
 
 /// Replaces the parameters of an implementation by what is known of them, else by the unknown.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::code::ItemKind;
 use super::code::{Base, Import, Link, Ns, Prim, ScopeId, ScopeKind, TypeRef};
+use super::infer::Level;
 use super::resolver::RustResolver;
 use super::ty::{Bound, Gid, Subst, Ty};
 use crate::facts::{DefId, Kind, NONE, UseId};
@@ -370,7 +371,22 @@ impl RustResolver {
                 return variants.into_iter().map(Entity::Def).collect();
             }
         }
-        let members = self.associated(&ty, name, ns);
+        let mut members = self.associated(&ty, name, ns);
+        if ns == Ns::Type {
+            // What a path names is the trait's associated type; what it stands for is another question.
+            let declared = |gid: Gid| {
+                let container = self.container(gid).filter(|c| self.def(*c).kind == Kind::Impl)?;
+                let (of, _) = self.impl_info(container).of.clone()?;
+                self.trait_member(of, name, ns, 0).into_iter().next()
+            };
+            for member in &mut members {
+                if let Some(gid) = declared(member.gid) {
+                    member.gid = gid;
+                }
+            }
+            members.sort_by_key(|member| member.gid);
+            members.dedup_by_key(|member| member.gid);
+        }
         let guess = members.len() > 1;
         members
             .into_iter()
@@ -484,9 +500,9 @@ impl RustResolver {
     }
 
     fn lower_type_at(&self, file: u32, id: u32, depth: usize) -> Ty {
-        if depth > MAX_STEPS {
+        let Some(_level) = Level::enter().filter(|_| depth <= MAX_STEPS) else {
             return Ty::Unknown;
-        }
+        };
         let lower = |id: u32| self.lower_type_at(file, id, depth + 1);
         let optional = |id: u32| if id == NONE { Ty::Tuple(Arc::new([])) } else { lower(id) };
         match self.code(file).types.get(id as usize) {

@@ -87,6 +87,7 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         return Err(error);
     }
     code.args.sort_by_key(|(id, _)| *id);
+    code.calls.sort_unstable();
     Ok(facts.finish(Code::Rust(Box::new(code))))
 }
 

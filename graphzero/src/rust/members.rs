@@ -3,10 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::code::{ItemKind, Ns};
+use super::code::{Base, ItemKind, Link, Ns, TypeRef};
+use super::infer::Level;
+use super::lookup::Entity;
 use super::resolver::RustResolver;
 use super::ty::{Bound, Gid, Head, SELF, Subst, Ty, head, unify};
-use crate::facts::{DefId, Kind, NONE};
+use crate::facts::{DefId, Kind, NONE, UseId};
 
 /// What an implementation is for.
 #[derive(Clone, Debug)]
@@ -120,7 +122,7 @@ impl RustResolver {
         };
         if let Some(generics) = &self.item(of).generics {
             for (subject, bounds) in &generics.wheres {
-                if self.lower_type(of.file, *subject) == Ty::SelfOf(of) {
+                if self.is_subject(of.file, *subject, &Ty::SelfOf(of)) {
                     all.extend(self.lower_bounds(of.file, bounds, 0));
                 }
             }
@@ -192,8 +194,7 @@ impl RustResolver {
         let mut all = Vec::new();
         if let Some(generics) = &self.item(owner).generics {
             for (subject, bounds) in &generics.wheres {
-                let subject = self.raw_type(owner.file, *subject);
-                if subject == *ty {
+                if self.is_subject(owner.file, *subject, ty) {
                     all.extend(self.lower_bounds(owner.file, bounds, 0));
                 }
             }
@@ -201,52 +202,41 @@ impl RustResolver {
         all
     }
 
-    /// Returns a subject of a `where` clause without asking what an associated type stands for: that would ask back.
-    fn raw_type(&self, file: u32, id: u32) -> Ty {
-        use super::code::{Base, Link, TypeRef};
-        if let Some(TypeRef::Path(id)) = self.code(file).types.get(id as usize)
-            && let Some(Link::Path {
-                base: Base::Use(_) | Base::SelfType | Base::Type(_),
-                ..
-            }) = self.code(file).links.get(*id as usize)
-        {
-            return self.path_subject(file, *id);
+    /// Tells whether the subject of a `where` clause, or of another place that bounds a type, is a type. What an
+    /// associated type stands for is not asked, because that would ask for these very bounds.
+    fn is_subject(&self, file: u32, id: u32, ty: &Ty) -> bool {
+        match (self.code(file).types.get(id as usize), ty) {
+            (Some(TypeRef::SelfType(scope)), _) => self.self_type(file, *scope) == *ty,
+            (Some(TypeRef::Path(id)), _) => self.is_path_subject(file, *id, ty),
+            (Some(TypeRef::Ref(inner)), Ty::Ref(ty)) => self.is_subject(file, *inner, ty),
+            _ => false,
         }
-        self.lower_type(file, id)
     }
 
-    fn path_subject(&self, file: u32, id: u32) -> Ty {
-        use super::code::Link;
+    fn is_path_subject(&self, file: u32, id: UseId, ty: &Ty) -> bool {
         let Some(Link::Path { base, scope, .. }) = self.code(file).links.get(id as usize).copied() else {
-            return Ty::Unknown;
+            return false;
         };
-        let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
-        let of = self
-            .resolve_use(file, id)
-            .first()
-            .and_then(super::lookup::Entity::definition);
-        let of = of
-            .and_then(|gid| self.container(gid))
-            .filter(|c| self.def(*c).kind == Kind::Trait);
-        let base = match base {
-            super::code::Base::Use(inner)
-                if self
-                    .resolve_use(file, inner)
-                    .first()
-                    .and_then(super::lookup::Entity::definition)
-                    .is_some_and(|gid| self.def(gid).kind == Kind::AssociatedType) =>
-            {
-                self.path_subject(file, inner)
+        match (base, ty) {
+            (Base::Lexical, Ty::Param(owner, index)) => {
+                self.resolve_use(file, id).first() == Some(&Entity::Param(*owner, *index))
             }
-            base => match self.resolve_base(file, base, scope, 0).first() {
-                Some(super::lookup::Entity::Type(Ty::Assoc(inner, Some(of), empty))) if empty.is_empty() => {
-                    return Ty::Assoc(Arc::clone(inner), Some(*of), name.into());
-                }
-                Some(entity) => self.entity_type(entity, &[]),
-                None => Ty::Unknown,
-            },
-        };
-        Ty::Assoc(Arc::new(base), of, name.into())
+            (Base::Lexical | Base::Crate | Base::Module(_) | Base::Root, _) => false,
+            (base, Ty::Assoc(inner, _, name)) => {
+                let own = self.facts(file).name(self.facts(file).uses[id as usize].name);
+                own == &**name
+                    && match base {
+                        Base::SelfType => self.self_type(file, scope) == **inner,
+                        Base::Use(of) => self.is_path_subject(file, of, inner),
+                        Base::Type(of) => match self.code(file).types.get(of as usize) {
+                            Some(TypeRef::Qualified { ty, .. }) => self.is_subject(file, *ty, inner),
+                            _ => false,
+                        },
+                        _ => false,
+                    }
+            }
+            _ => false,
+        }
     }
 
     fn traits_of(&self, ty: &Ty) -> Vec<Gid> {
@@ -314,7 +304,9 @@ impl RustResolver {
                     continue;
                 }
                 let mut subst = Subst::default();
-                if unify(&self.impl_info(container).ty, ty, &[container], &mut subst) {
+                if unify(&self.impl_info(container).ty, ty, &[container], &mut subst)
+                    && (inherent || self.bounds_hold(container, &subst, depth))
+                {
                     found.push(Member { gid, subst });
                 }
             }
@@ -332,6 +324,28 @@ impl RustResolver {
             }
         }
         found
+    }
+
+    /// Tells whether the bounds of an implementation's parameters hold for what they stand for, as far as traits of the
+    /// tree are concerned.
+    fn bounds_hold(&self, container: Gid, subst: &Subst, depth: usize) -> bool {
+        if depth >= MAX_DEPTH {
+            return true;
+        }
+        let Some(generics) = &self.item(container).generics else {
+            return true;
+        };
+        (0..generics.params.len() as u16).all(|index| {
+            let Some(ty) = subst.get(container, index).filter(|ty| !ty.is_vague()) else {
+                return true;
+            };
+            self.bounds_of(&Ty::Param(container, index))
+                .iter()
+                .all(|bound| match bound {
+                    Bound::Trait { of, .. } if of.file < self.external => self.implements(ty, *of, depth + 1),
+                    _ => true,
+                })
+        })
     }
 
     /// Tells whether a blanket implementation's bounds hold for a type.
@@ -362,26 +376,26 @@ impl RustResolver {
         if self.impl_for(ty, of, depth).is_some() {
             return true;
         }
-        // Marker and derivable traits have no implementation to be seen.
-        of.file >= self.external
-            && matches!(
-                self.name(of),
-                "Clone"
-                    | "Copy"
-                    | "Debug"
-                    | "Send"
-                    | "Sync"
-                    | "Sized"
-                    | "PartialEq"
-                    | "Eq"
-                    | "Hash"
-                    | "PartialOrd"
-                    | "Ord"
-                    | "Default"
-                    | "Unpin"
-                    | "Any"
-                    | "ToOwned"
-            )
+        // Marker and derivable traits have no implementation to be seen, and of the standard library's own types little
+        // is written down.
+        const SILENT: &[&str] = &[
+            "Clone",
+            "Copy",
+            "Debug",
+            "Send",
+            "Sync",
+            "Sized",
+            "PartialEq",
+            "Eq",
+            "Hash",
+            "PartialOrd",
+            "Ord",
+            "Default",
+            "Unpin",
+            "Any",
+            "ToOwned",
+        ];
+        of.file >= self.external && (matches!(ty, Ty::Prim(_)) || SILENT.contains(&self.name(of)))
     }
 
     fn bounds_imply(&self, bounds: &[Bound], of: Gid, depth: usize) -> bool {
@@ -396,6 +410,7 @@ impl RustResolver {
 
     /// Returns the implementation of a trait for a type, with what its parameters stand for.
     pub fn impl_for(&self, ty: &Ty, of: Gid, depth: usize) -> Option<(Gid, Subst)> {
+        let _level = Level::enter()?;
         let own = head(ty)?;
         let all = self.trait_impls.get_or_init(|| {
             let mut all: HashMap<Box<str>, Vec<Gid>> = HashMap::new();
@@ -432,7 +447,7 @@ impl RustResolver {
                 }
                 Some(head) if head == own => {
                     let mut subst = Subst::default();
-                    if unify(&info.ty, ty, &[gid], &mut subst) {
+                    if unify(&info.ty, ty, &[gid], &mut subst) && self.bounds_hold(gid, &subst, depth) {
                         return Some((gid, subst));
                     }
                 }
@@ -451,6 +466,9 @@ impl RustResolver {
 
     /// Returns the members of one name that a type has at one step of dereferencing.
     fn at_step(&self, ty: &Ty, name: &str, ns: Ns) -> Vec<Member> {
+        let Some(_level) = Level::enter() else {
+            return Vec::new();
+        };
         let named = self.named(name);
         if matches!(ty, Ty::Param(..) | Ty::SelfOf(_) | Ty::Assoc(..) | Ty::Bounded(_)) {
             let mut bounds = self.bounds_of(ty);
@@ -644,6 +662,7 @@ impl RustResolver {
 
     /// Finds an associated type of a base.
     fn project(&self, base: &Ty, of: Option<Gid>, name: &str, depth: usize) -> Option<Ty> {
+        let _level = Level::enter()?;
         // What a bound says outright.
         let bounds = self.bounds_of(base);
         if let Some(ty) = self.binding(&bounds, of, name, 0) {

@@ -9,7 +9,7 @@ use zero_contracts::find::Confidence;
 
 use super::code::{Base, ExprId, Item, ItemKind, Link, Ns, RustCode, ScopeId, TypeRef};
 use super::lookup::Entity;
-use super::members::{ImplInfo, NamedMembers};
+use super::members::{ImplInfo, Member, NamedMembers};
 use super::modules::{Modules, Source};
 use super::ty::{Gid, Ty};
 use crate::code::Code;
@@ -204,20 +204,29 @@ impl RustResolver {
         match link {
             Link::Path { .. } => {
                 let entities = self.resolve_use(file, id);
-                let sure = if entities.iter().any(|e| matches!(e, Entity::Guess(_))) {
-                    Confidence::Scoped
-                } else {
-                    Confidence::Exact
-                };
-                entities
-                    .iter()
-                    .filter_map(|entity| entity.definition())
-                    .map(|gid| (gid, sure))
-                    .collect()
+                let mut found: Vec<Gid> = entities.iter().filter_map(Entity::definition).collect();
+                let call = self.code(file).call_of(id);
+                if call != NONE {
+                    let members = found
+                        .iter()
+                        .map(|&gid| Member {
+                            gid,
+                            subst: self.path_subst(file, id, gid),
+                        })
+                        .collect();
+                    found = self
+                        .fitting(file, members, call)
+                        .into_iter()
+                        .map(|member| member.gid)
+                        .collect();
+                }
+                let guess = found.len() > 1 && entities.iter().any(|e| matches!(e, Entity::Guess(_)));
+                let sure = if guess { Confidence::Scoped } else { Confidence::Exact };
+                found.into_iter().map(|gid| (gid, sure)).collect()
             }
             Link::Method { recv, .. } => {
                 let ty = self.type_of(file, recv);
-                let found = self.method(&ty, name);
+                let found = self.fitting(file, self.method(&ty, name), self.code(file).call_of(id));
                 if !found.is_empty() {
                     let sure = if found.len() == 1 && !ty.strip().is_unknown() {
                         Confidence::Exact
@@ -321,6 +330,14 @@ impl Resolver for RustResolver {
                 confidence,
             })
             .collect();
+        // Copies for other configurations are candidates beside the one that is built.
+        if found.iter().any(|t| !self.facts(t.file).defs[t.def as usize].inactive) {
+            for target in &mut found {
+                if self.facts(target.file).defs[target.def as usize].inactive {
+                    target.confidence = target.confidence.max(Confidence::Scoped);
+                }
+            }
+        }
         found.sort_by_key(|t| (t.confidence, t.file, self.facts(t.file).defs[t.def as usize].at.start));
         found
     }

@@ -368,6 +368,9 @@ impl Lower<'_, '_, '_> {
         let call = self.push_expr(Expr::Unknown);
         let args = self.arguments(arguments, call);
         self.code.exprs[call as usize] = Expr::Call { callee, args };
+        if let Expr::Path(id) = self.code.exprs[callee as usize] {
+            self.code.calls.push((id, call));
+        }
         call
     }
 
@@ -413,6 +416,7 @@ impl Lower<'_, '_, '_> {
         let call = self.push_expr(Expr::Unknown);
         let args = self.arguments(arguments, call);
         self.code.exprs[call as usize] = Expr::Method { recv, name: id, args };
+        self.code.calls.push((id, call));
         if FILLING.contains(&text.as_str())
             && let Expr::Local { hints, .. } = &mut self.code.exprs[recv as usize]
             && hints.len() < 8

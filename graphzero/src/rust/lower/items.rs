@@ -16,6 +16,8 @@ pub struct Before {
     test: bool,
     path: Option<String>,
     exported: bool,
+    conditional: bool,
+    inactive: bool,
 }
 
 impl Lower<'_, '_, '_> {
@@ -74,6 +76,12 @@ impl Lower<'_, '_, '_> {
             before.path = value.split('"').next().map(str::to_owned);
         }
         before.exported |= name == "macro_export";
+        if let Some(condition) = inner.strip_prefix("cfg(").and_then(|rest| rest.strip_suffix(')'))
+            && condition != "test"
+        {
+            before.conditional = true;
+            before.inactive |= cfg_holds(condition) == Some(false);
+        }
     }
 
     /// Walks an item; returns false if the node is none.
@@ -111,6 +119,8 @@ impl Lower<'_, '_, '_> {
         if let Some(entry) = self.facts.def_mut(def) {
             entry.public = public || before.exported;
             entry.test |= before.test;
+            entry.conditional |= before.conditional;
+            entry.inactive |= before.inactive;
             entry.head = head.unwrap_or(entry.full.end);
             entry.doc = before.doc.unwrap_or(Span { start, end: start });
         }
@@ -619,6 +629,62 @@ impl Lower<'_, '_, '_> {
     /// Makes the type that a record's own name denotes in its scope.
     pub fn self_type(&mut self) -> TypeId {
         self.push_type(TypeRef::SelfType(self.scope))
+    }
+}
+
+/// Evaluates a condition without spaces for tests on the common platform; none if features decide.
+fn cfg_holds(condition: &str) -> Option<bool> {
+    let list = |rest: &str| -> Option<Vec<Option<bool>>> {
+        let inner = rest.strip_suffix(')')?;
+        let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
+        for (at, c) in inner.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                ',' if depth == 0 => {
+                    parts.push(cfg_holds(&inner[start..at]));
+                    start = at + 1;
+                }
+                _ => {}
+            }
+        }
+        if start < inner.len() {
+            parts.push(cfg_holds(&inner[start..]));
+        }
+        Some(parts)
+    };
+    if let Some(rest) = condition.strip_prefix("not(") {
+        return cfg_holds(rest.strip_suffix(')')?).map(|holds| !holds);
+    }
+    if let Some(rest) = condition.strip_prefix("all(") {
+        let parts = list(rest)?;
+        return if parts.contains(&Some(false)) {
+            Some(false)
+        } else {
+            parts.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
+        };
+    }
+    if let Some(rest) = condition.strip_prefix("any(") {
+        let parts = list(rest)?;
+        return if parts.contains(&Some(true)) {
+            Some(true)
+        } else {
+            parts.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
+        };
+    }
+    match condition.split_once('=') {
+        Some(("feature", _)) => None,
+        Some(("target_os", value)) => Some(value == "\"linux\""),
+        Some(("target_family", value)) => Some(value == "\"unix\""),
+        Some(("target_pointer_width", value)) => Some(value == "\"64\""),
+        Some(("target_endian", value)) => Some(value == "\"little\""),
+        Some(("target_has_atomic", _)) => Some(true),
+        Some(("target_arch", value)) => Some(value == "\"x86_64\""),
+        Some(_) => Some(false),
+        None => Some(matches!(
+            condition,
+            "test" | "unix" | "debug_assertions" | "panic_unwind"
+        )),
     }
 }
 

@@ -58,16 +58,22 @@ impl Lower<'_, '_, '_> {
             _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
         };
         for &reading in readings {
-            if let Some((source, prefix, parsed)) = self.reparse(&content, reading) {
+            if let Some((source, prefix, parsed)) = self.reparse(&content, reading, false) {
                 return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
             }
+        }
+        // Items with marks of the macro's own among them are still items.
+        if let Some((source, prefix, parsed)) = self.reparse(&content, Reading::Statements, true) {
+            let span = self.span(tree);
+            self.facts.opaque(span);
+            return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
         }
         self.tokens(tree);
         Vec::new()
     }
 
     /// Parses arguments in one reading; returns the text, how much of it stands before the arguments, and the tree.
-    fn reparse(&mut self, content: &str, reading: Reading) -> Option<(String, usize, Tree)> {
+    fn reparse(&mut self, content: &str, reading: Reading, tolerant: bool) -> Option<(String, usize, Tree)> {
         let (prefix, suffix) = match reading {
             Reading::Arguments => ("fn _(){f(", ")}"),
             Reading::Array => ("fn _(){[", "]}"),
@@ -89,7 +95,9 @@ impl Lower<'_, '_, '_> {
         }
         source.push_str(suffix);
         match self.parsing.parse(&RustLanguage, Lang::Rust, source.as_bytes()) {
-            Ok(tree) if !tree.root_node().has_error() => Some((source, prefix.len(), tree)),
+            Ok(tree) if !tree.root_node().has_error() || (tolerant && mostly_items(&tree)) => {
+                Some((source, prefix.len(), tree))
+            }
             Ok(_) => None,
             Err(error) => {
                 self.failed.get_or_insert(error);
@@ -247,6 +255,29 @@ impl Lower<'_, '_, '_> {
             }
         }
     }
+}
+
+/// Tells whether a list of statements holds items, and little that is wrong.
+fn mostly_items(tree: &Tree) -> bool {
+    let Some(body) = tree
+        .root_node()
+        .named_child(0)
+        .and_then(|function| field(function, F::Body))
+    else {
+        return false;
+    };
+    let mut cursor = body.walk();
+    let items = body.named_children(&mut cursor).any(|child| {
+        matches!(
+            kind(child),
+            K::TraitItem | K::StructItem | K::EnumItem | K::ImplItem | K::FunctionItem | K::ModItem | K::UnionItem
+        )
+    });
+    let wrong: u32 = crate::parse::errors(tree)
+        .iter()
+        .map(|span| span.end - span.start)
+        .sum();
+    items && (wrong as usize) * 4 < body.byte_range().len()
 }
 
 /// How arguments are read.
