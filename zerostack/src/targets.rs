@@ -58,24 +58,6 @@ impl Places {
         }
         Ok(Target::External(absolute.to_owned()))
     }
-
-    /// Tells what `text` names, which must lie in the workspace.
-    ///
-    /// # Errors
-    /// As for [`target`](Self::target); `outside_workspace` for a file outside, `invalid_input` for a handle.
-    pub fn workspace_path(&self, text: &str) -> Result<WorkspacePath> {
-        match self.target(text)? {
-            Target::Path(path) => Ok(path),
-            Target::Handle(_) => {
-                Err(Error::invalid(format!("`{text}` is a handle; a workspace path is needed")).with_path(text))
-            }
-            Target::External(_) => Err(Error::new(
-                ErrorKind::OutsideWorkspace,
-                format!("`{text}` lies outside the workspace"),
-            )
-            .with_path(text)),
-        }
-    }
 }
 
 impl ExternalReads {
@@ -148,9 +130,5 @@ mod tests {
                 "{text}"
             );
         }
-        assert_eq!(
-            places.workspace_path("/etc/passwd").unwrap_err().kind,
-            ErrorKind::OutsideWorkspace
-        );
     }
 }

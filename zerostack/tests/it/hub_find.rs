@@ -1,0 +1,99 @@
+//! `z.find` through the whole kernel.
+
+use serde_json::json;
+use zero_contracts::ErrorKind;
+
+use crate::hub_support::Workspace;
+
+fn sources() -> Workspace {
+    Workspace::new(&[
+        (
+            "src/lib.rs",
+            "pub mod shape;\n\npub fn area(side: u32) -> u32 {\n    shape::square(side)\n}\n",
+        ),
+        (
+            "src/shape.rs",
+            "pub fn square(side: u32) -> u32 {\n    side * side\n}\n\npub fn cube(side: u32) -> u32 {\n    square(side) * side\n}\n",
+        ),
+        ("notes.md", "square is not called here\n"),
+    ])
+}
+
+#[test]
+fn text_modes_say_where_and_how_much() {
+    let ws = sources();
+    let found = ws.value("return z.find('square')");
+    assert_eq!(
+        (&found["total"], &found["complete"], &found["freshness"]),
+        (&json!(4), &json!(true), &json!("present"))
+    );
+    assert_eq!(found["items"][0]["path"], "notes.md");
+    let found = ws.value(r"return z.find('s(qu)are\\(', {mode: 'regex', path: 'src/shape.rs'})");
+    assert_eq!(found["total"], 2);
+    let found = ws.value("return z.find('shape', {mode: 'paths'})");
+    assert_eq!(found["items"][0]["path"], "src/shape.rs");
+    let found = ws.value("return z.find('circle')");
+    assert_eq!((&found["total"], &found["absence"]), (&json!(0), &json!("certified")));
+}
+
+#[test]
+fn structure_knows_definitions_and_callers() {
+    let ws = sources();
+    let found = ws.value("return z.find('square', {mode: 'definitions'})");
+    assert_eq!(found["total"], 1);
+    assert_eq!(found["items"][0]["range"]["start"]["line"], 1);
+    let callers = ws.value("return (await z.find('square', {mode: 'callers'})).items.map(i => i.symbol)");
+    let callers: Vec<&str> = callers
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|symbol| symbol.as_str().unwrap())
+        .collect();
+    assert_eq!(callers.len(), 2, "{callers:?}");
+    assert!(
+        callers.iter().any(|c| c.ends_with("area")) && callers.iter().any(|c| c.ends_with("cube")),
+        "{callers:?}"
+    );
+}
+
+#[test]
+fn staged_edits_answer_inside_the_cell_alone() {
+    let ws = sources();
+    let total = ws.value(
+        "await z.edit('src/shape.rs', {find: 'pub fn cube', replacement: '// five\\n// lines\\n// more\\n// are\\n// here\\npub fn cube'});
+         const [d] = (await z.find('cube', {mode: 'definitions'})).items;
+         await z.edit('src/new.rs', {create: 'pub fn hexagon() {}'});
+         await z.edit('notes.md', {remove: true}, {expect: 'any'});
+         return [d.range.start.line, (await z.find('hexagon', {mode: 'definitions'})).total, (await z.find('not called')).total]",
+    );
+    assert_eq!(total, json!([10, 1, 0]));
+}
+
+#[test]
+fn items_can_guard_an_edit() {
+    let ws = sources();
+    let cell = "const [item] = (await z.find('side * side')).items;
+        await z.edit(item.path, {find: 'side * side', replacement: 'side.pow(2)'}, {expect: item.digest}); return item.path";
+    assert_eq!(ws.value(cell), "src/shape.rs");
+    assert!(ws.file("src/shape.rs").contains("side.pow(2)"));
+}
+
+#[test]
+fn malformed_queries_name_the_field() {
+    let ws = sources();
+    for cell in [
+        "return z.find('[', {mode: 'regex'})",
+        "return z.find('a', {mode: 'txt'})",
+        "return z.find('a', {limt: 1})",
+        "return z.find()",
+        "return z.find('a', {}, 1)",
+    ] {
+        assert_eq!(ws.error(cell).kind, ErrorKind::InvalidInput, "{cell}");
+    }
+    assert_eq!(
+        ws.error("return z.find('a', {path: 'nowhere'})").kind,
+        ErrorKind::NotFound
+    );
+    let error = ws.error("return z.find('a', {mode: 'txt'})");
+    assert!(error.accepted.contains(&"callPath".to_owned()), "{error:?}");
+}

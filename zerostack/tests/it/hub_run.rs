@@ -1,0 +1,135 @@
+//! `z.run` through the whole kernel.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use zero_contracts::ErrorKind;
+use zero_contracts::response::Disposition;
+use zerostack::Commands;
+
+use crate::hub_support::Workspace;
+
+#[test]
+fn a_command_is_a_result_whatever_its_exit_code() {
+    let ws = Workspace::new(&[("d/a", "in a\n")]);
+    let run = ws.value("return z.run(['cat', 'd/a'])");
+    assert_eq!(
+        (&run["termination"], &run["exitCode"], &run["stdout"]),
+        (&json!("exited"), &json!(0), &json!("in a\n"))
+    );
+    assert_eq!(
+        (&run["cleanup"], &run["complete"], &run["bytes"]["stdout"]),
+        (&json!("clean"), &json!(true), &json!(5))
+    );
+    let run = ws.value("return z.run('echo bad >&2; exit 3')");
+    assert_eq!((&run["exitCode"], &run["stderr"]), (&json!(3), &json!("bad\n")));
+    let run = ws.value("return z.run('kill -9 $$')");
+    assert_eq!(
+        (&run["termination"], &run["signal"]),
+        (&json!("signalled"), &json!("SIGKILL"))
+    );
+    let run = ws.value("return z.run(['no-such-program'])");
+    assert_eq!(run["termination"], "spawn_failed");
+    assert_eq!(ws.error("return z.run([])").kind, ErrorKind::InvalidInput);
+    assert_eq!(
+        ws.error("return z.run(['true'], {cwd: 'nowhere'})").kind,
+        ErrorKind::NotFound
+    );
+}
+
+#[test]
+fn options_reach_the_command() {
+    let ws = Workspace::new(&[("d/a", "x")]);
+    let cell = "return (await z.run('pwd; echo $WORD; cat', {cwd: 'd', env: {WORD: 'w'}, stdin: 'from stdin'})).stdout";
+    let out = ws.value(cell);
+    assert!(out.as_str().unwrap().ends_with("/d\nw\nfrom stdin"), "{out}");
+    let cell =
+        "const {handles} = await z.run('printf abc'); return (await z.run('cat', {stdin: handles.stdout})).stdout";
+    assert_eq!(ws.value(cell), "abc");
+    assert_eq!(ws.value("return (await z.run('cat')).stdout"), "");
+}
+
+#[test]
+fn a_timeout_ends_the_tree_and_keeps_the_output() {
+    let ws = Workspace::new(&[]);
+    let begun = Instant::now();
+    let run = ws.value("return z.run('echo begun; sleep 100', {timeoutMs: 300})");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(
+        (&run["reason"], &run["stdout"], &run["cleanup"]),
+        (&json!("timeout"), &json!("begun\n"), &json!("clean"))
+    );
+}
+
+#[test]
+fn a_background_child_neither_hangs_nor_leaks() {
+    let ws = Workspace::new(&[]);
+    let begun = Instant::now();
+    let response = ws.run("return (await z.run('sleep 60 & echo hi')).stdout");
+    assert_eq!(response.value.unwrap().0, "hi\n");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    let processes = response.ledger.processes;
+    assert_eq!((processes.started, processes.reaped, processes.unproven), (1, 1, 0));
+}
+
+#[test]
+fn commands_see_staged_edits_and_their_changes_are_the_cells() {
+    let ws = Workspace::new(&[("a", "1\n"), ("gone", "x")]);
+    let response = ws.run(
+        "await z.edit('a', {find: '1', replacement: '2'});
+         const seen = (await z.run('cat a; echo 3 >> a; echo new > made; rm gone; chmod 755 a')).stdout;
+         return [seen, await z.read('a'), await z.read('made')]",
+    );
+    assert_eq!(response.error, None);
+    assert_eq!(response.value.unwrap().0, json!(["2\n", "2\n3\n", "new\n"]));
+    assert_eq!(
+        (response.effects.disposition, response.effects.receipts),
+        (Disposition::Committed, 3)
+    );
+    assert_eq!(ws.file("a"), "2\n3\n");
+    assert!(!ws.has("gone") && ws.has("made"));
+}
+
+#[test]
+fn runs_in_one_promise_all_overlap() {
+    let ws = Workspace::new(&[]);
+    // Each waits for the other's file: neither could end alone.
+    let cell = "const wait = (mine, other) => z.run(`touch ${mine}; for i in $(seq 200); do [ -e ${other} ] && exit 0; sleep 0.05; done; exit 1`);
+        return (await Promise.all([wait('x', 'y'), wait('y', 'x')])).map(r => r.exitCode)";
+    assert_eq!(ws.value(cell), json!([0, 0]));
+}
+
+#[test]
+fn much_output_is_shown_in_part_and_kept_whole() {
+    let ws = Workspace::new(&[]);
+    let run = ws.value("return z.run('seq 100000')");
+    assert_eq!(run["complete"], false);
+    assert_eq!(run["bytes"]["stdout"], 588_895);
+    let shown = run["stdout"].as_str().unwrap();
+    assert!(shown.len() < 40_000 && shown.contains("99999"), "{}", shown.len());
+    let cell = format!(
+        "return (await z.read('{}', {{lines: [54321, 54321]}})).content",
+        run["handles"]["stdout"].as_str().unwrap()
+    );
+    assert_eq!(ws.value(&cell), "54321\n");
+}
+
+#[test]
+fn the_host_can_forbid_commands() {
+    let ws = Workspace::with(&[], |config| config.commands = Commands::Deny);
+    assert_eq!(ws.error("return z.run(['true'])").kind, ErrorKind::Denied);
+}
+
+#[test]
+fn the_store_is_out_of_a_commands_reach() {
+    let ws = Workspace::new(&[("a", "1\n")]);
+    ws.value("await z.edit('a', {find: '1', replacement: '2'})");
+    let store = ws.store.path().to_str().unwrap().to_owned();
+    let response = ws.run(&format!(
+        "return (await z.run('touch {store}/x 2>&1; rm -rf {store}/* 2>&1; ls {store} | wc -l')).stdout"
+    ));
+    assert_eq!(response.error, None);
+    if response.ledger.confinement.files.as_deref() == Some("landlock") {
+        assert!(ws.store.path().join("objects").exists() && !ws.store.path().join("x").exists());
+    }
+}
