@@ -11,7 +11,7 @@
 //! of pending calls, until the cell settles or cannot settle any more. deno_core's own event loop and ops are not used at
 //! run time: their promises go through prototypes that a cell can replace. Every built-in op is disabled as well.
 //!
-//! The only host function is one native closure over numbers ([`native`]); the cell never sees it. Values leave as JSON
+//! The only host function is one native closure over numbers (`native.rs`); the cell never sees it. Values leave as JSON
 //! text and come back as values parsed from JSON.
 //!
 //! # What a frame guarantees

@@ -1,5 +1,7 @@
 //! Integration tests of the hub crate: one binary, a module per subject.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod frame_basics;
 mod frame_faults;
 mod frame_seal;
