@@ -8,7 +8,10 @@ mod exprs;
 mod items;
 mod macros;
 mod patterns;
+mod rules;
 mod types;
+
+use std::collections::{HashMap, HashSet};
 
 use tree_sitter::Node;
 use zero_contracts::Error;
@@ -40,6 +43,10 @@ pub struct Lower<'t, 'p, 'c> {
     /// Bindings below this belong to an outer function and are not visible.
     floor: usize,
     depth: usize,
+    /// Macros of this file so far.
+    macros: HashMap<String, Vec<rules::Rule>>,
+    /// Places of names that macros gave to items: definitions, not uses.
+    macro_names: HashSet<u32>,
     failed: Option<Error>,
 }
 
@@ -65,6 +72,8 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         locals: Vec::new(),
         floor: 0,
         depth: 0,
+        macros: HashMap::new(),
+        macro_names: HashSet::new(),
         failed: None,
     };
     lower.code.scopes.push(Scope {
@@ -217,6 +226,12 @@ impl<'t> Lower<'t, '_, '_> {
             at.start += 2;
             plain
         });
+        let text = text.to_owned();
+        self.define_at(&text, at, full, kind, declare)
+    }
+
+    /// Adds a definition at a place.
+    fn define_at(&mut self, text: &str, at: Span, full: Span, kind: Kind, declare: bool) -> DefId {
         let def = self.facts.def(text, kind, at, full, self.owner);
         self.code.items.push(Item {
             inner: NONE,

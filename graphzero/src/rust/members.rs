@@ -584,6 +584,10 @@ impl RustResolver {
             && empty.is_empty()
         {
             // `<T as Trait>::name`.
+            if of.file >= self.external && !matches!(**inner, Ty::Adt(gid, _) if gid.file < self.external) {
+                // Which of the library's implementations is meant does not matter here.
+                return Vec::new();
+            }
             if let Some((container, subst)) = self.impl_for(inner, *of, 0) {
                 let own = self.inside(container, name, |kind| fits(kind, ns));
                 if !own.is_empty() {

@@ -133,6 +133,10 @@ impl Lower<'_, '_, '_> {
 
     fn expr_inner(&mut self, node: Node<'_>) -> ExprId {
         match kind(node) {
+            // A name that a macro gives to an item.
+            K::Identifier if !self.macro_names.is_empty() && self.macro_names.contains(&self.span(node).start) => {
+                UNKNOWN
+            }
             K::Identifier => {
                 let text = self.text(node);
                 match self.local(text.trim_start_matches("r#")) {

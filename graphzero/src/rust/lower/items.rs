@@ -452,6 +452,10 @@ impl Lower<'_, '_, '_> {
         let def = self.define(name, node, Kind::Macro, true);
         self.complete(def, node, before, None);
         let body = self.shifted(name.end_byte(), node.end_byte());
+        let text = self.source.get(name.end_byte()..node.end_byte()).unwrap_or_default();
+        let rules = super::rules::rules(text);
+        let name = self.text(name);
+        self.macros.insert(name, rules);
         self.facts.opaque(body);
         self.inside(def, |s| s.dollar_paths(node));
     }

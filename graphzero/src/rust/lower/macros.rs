@@ -7,7 +7,7 @@
 use tree_sitter::{Node, Tree};
 
 use super::{Lower, UNKNOWN};
-use crate::facts::UseKind;
+use crate::facts::{Kind, UseKind};
 use crate::language::Lang;
 use crate::rust::RustLanguage;
 use crate::rust::code::{Base, Expr, ExprId, Link, Ns, Prim, TypeRef};
@@ -30,8 +30,44 @@ impl Lower<'_, '_, '_> {
             .into_iter()
             .find(|child| kind(*child) == K::TokenTree);
         let Some(tree) = tree else { return UNKNOWN };
-        let args = self.macro_arguments(&name, tree);
+        let named = self.named_by_macro(&name, node, tree);
+        let args = match named[..] {
+            // What a call gives to the one function it makes lies in that function.
+            [function]
+                if self
+                    .facts
+                    .def_ref(function)
+                    .is_some_and(|def| def.kind == Kind::Function) =>
+            {
+                self.inside(function, |s| s.macro_arguments(&name, tree))
+            }
+            _ => self.macro_arguments(&name, tree),
+        };
         self.macro_value(&name, args)
+    }
+
+    /// Defines the items whose names stand among the arguments of a macro of this file.
+    fn named_by_macro(&mut self, name: &str, node: Node<'_>, tree: Node<'_>) -> Vec<u32> {
+        let (start, end) = (tree.start_byte() + 1, tree.end_byte().saturating_sub(1));
+        let Some(content) = self.source.get(start..end).filter(|_| self.macros.contains_key(name)) else {
+            return Vec::new();
+        };
+        let found = super::rules::defined(&self.macros, name, &super::rules::tokens(content), 0);
+        let full = self.span(node);
+        let mut defined = Vec::new();
+        for named in found {
+            let at = self.shifted(start + named.at, start + named.at + named.name.len());
+            if at.end > full.end || !self.macro_names.insert(at.start) {
+                continue;
+            }
+            let def = self.define_at(&named.name, at, full, named.kind, true);
+            if let Some(entry) = self.facts.def_mut(def) {
+                entry.test |= named.test;
+                entry.head = at.end;
+            }
+            defined.push(def);
+        }
+        defined
     }
 
     fn macro_arguments(&mut self, name: &str, tree: Node<'_>) -> Vec<ExprId> {
@@ -209,6 +245,7 @@ impl Lower<'_, '_, '_> {
                 K::Crate => Some(Base::Crate),
                 K::SelfKeyword if after == "::" => Some(Base::Module(0)),
                 K::Super => Some(Base::Module(1)),
+                K::Identifier if self.macro_names.contains(&self.span(node).start) => None,
                 K::Identifier => {
                     let text = self.text(node);
                     if before == "." {
