@@ -19,15 +19,30 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     write_classes(&out);
 
-    let o200k = tokens(&tiktoken_rs::o200k_base().expect("the reference carries o200k_base"), 199_998);
+    let o200k = tokens(
+        &tiktoken_rs::o200k_base().expect("the reference carries o200k_base"),
+        199_998,
+    );
     write_vocabulary(&out, "o200k", &o200k);
-    let cl100k = tokens(&tiktoken_rs::cl100k_base().expect("the reference carries cl100k_base"), 100_256);
+    let cl100k = tokens(
+        &tiktoken_rs::cl100k_base().expect("the reference carries cl100k_base"),
+        100_256,
+    );
     write_vocabulary(&out, "cl100k", &cl100k);
-    let p50k = tokens(&tiktoken_rs::p50k_base().expect("the reference carries p50k_base"), 50_281);
+    let p50k = tokens(
+        &tiktoken_rs::p50k_base().expect("the reference carries p50k_base"),
+        50_281,
+    );
     write_vocabulary(&out, "p50k", &p50k);
     // r50k_base is p50k_base without its last tokens (runs of spaces), so that one table serves both.
-    let r50k = tokens(&tiktoken_rs::r50k_base().expect("the reference carries r50k_base"), 50_256);
-    assert!(r50k.len() == 50_256 && p50k[..50_256] == r50k[..], "r50k_base is no prefix of p50k_base any more");
+    let r50k = tokens(
+        &tiktoken_rs::r50k_base().expect("the reference carries r50k_base"),
+        50_256,
+    );
+    assert!(
+        r50k.len() == 50_256 && p50k[..50_256] == r50k[..],
+        "r50k_base is no prefix of p50k_base any more"
+    );
 }
 
 /// Bytes of every rank below `end`; a rank that is special or unused gives none.
@@ -70,7 +85,14 @@ fn write_vocabulary(out: &Path, name: &str, tokens: &[Option<Vec<u8>>]) {
 /// Writes `classes.index` (a block number for each 256 code points) and `classes.blocks` (a byte for each code point of
 /// a block): bit 0 upper or title case letter, 1 lower case letter, 2 other letter, 3 mark, 4 number, 5 white space.
 fn write_classes(out: &Path) {
-    const PATTERNS: [&str; 6] = [r"[\p{Lu}\p{Lt}]", r"\p{Ll}", r"[\p{Lm}\p{Lo}]", r"\p{M}", r"\p{N}", r"\s"];
+    const PATTERNS: [&str; 6] = [
+        r"[\p{Lu}\p{Lt}]",
+        r"\p{Ll}",
+        r"[\p{Lm}\p{Lo}]",
+        r"\p{M}",
+        r"\p{N}",
+        r"\s",
+    ];
     let mut classes = vec![0_u8; 0x11_0000];
     for (bit, pattern) in PATTERNS.iter().enumerate() {
         let hir = regex_syntax::parse(pattern).expect("a well-formed class");

@@ -19,7 +19,11 @@ const MIB: f64 = 1024.0 * 1024.0;
 fn main() {
     // `cargo test --benches` runs this with `--test`: then once is enough and the sizes are small.
     let quick = std::env::args().any(|argument| argument == "--test");
-    let (rounds, corpus_bytes, lines) = if quick { (1, 200_000, 20_000) } else { (7, 20 << 20, 1_000_000) };
+    let (rounds, corpus_bytes, lines) = if quick {
+        (1, 200_000, 20_000)
+    } else {
+        (7, 20 << 20, 1_000_000)
+    };
     counting(rounds, corpus_bytes);
     runs(rounds, if quick { 20_000 } else { 1_000_000 });
     first_count();
@@ -56,7 +60,14 @@ fn row(case: &str, median: f64, p95: f64, unit: &str, against: &str, ratio: f64)
 /// Rows of a throughput in MiB/s.
 fn throughput(case: &str, bytes: usize, times: &[f64], against: &str, floor: f64) {
     let speed = |seconds: f64| bytes as f64 / MIB / seconds;
-    row(case, speed(median(times)), speed(p95(times)), "MiB/s", against, floor / median(times));
+    row(
+        case,
+        speed(median(times)),
+        speed(p95(times)),
+        "MiB/s",
+        against,
+        floor / median(times),
+    );
 }
 
 fn counting(rounds: usize, bytes: usize) {
@@ -103,13 +114,21 @@ print(sorted(times)[1])
     let mut ranks = String::new();
     for rank in 0..200_000 {
         if let Some(token) = counter.token_bytes(rank) {
-            token.iter().for_each(|byte| write!(ranks, "{byte:02x}").expect("a String takes everything"));
+            token
+                .iter()
+                .for_each(|byte| write!(ranks, "{byte:02x}").expect("a String takes everything"));
             writeln!(ranks, " {rank}").expect("a String takes everything");
         }
     }
     let seconds = std::fs::write(directory.join("ranks"), ranks)
         .and_then(|()| std::fs::write(directory.join("text"), text))
-        .and_then(|()| Command::new("python3").args(["-c", PROGRAM]).arg(&directory).arg(encoding.as_str()).output())
+        .and_then(|()| {
+            Command::new("python3")
+                .args(["-c", PROGRAM])
+                .arg(&directory)
+                .arg(encoding.as_str())
+                .output()
+        })
         .ok()
         .and_then(|output| String::from_utf8(output.stdout).ok()?.trim().parse().ok());
     let _ = std::fs::remove_dir_all(&directory);
@@ -128,7 +147,13 @@ fn runs(rounds: usize, long: usize) {
             std::hint::black_box(counter.count(&long_text));
         });
         let case = format!("count {} KB of {name}", long_text.len() / 1000);
-        throughput(&case, long_text.len(), &long, "ten times a tenth of it", median(&short) * 10.0);
+        throughput(
+            &case,
+            long_text.len(),
+            &long,
+            "ten times a tenth of it",
+            median(&short) * 10.0,
+        );
     }
 }
 
@@ -142,7 +167,14 @@ fn first_count() {
         std::hint::black_box(engine.count(r#"{"ok":true,"files":3}"#));
     });
     let again = median(&times) * 1e6;
-    row(&format!("count a value of {count} tokens"), again, p95(&times) * 1e6, "us", "the engine's making and first count", first / again);
+    row(
+        &format!("count a value of {count} tokens"),
+        again,
+        p95(&times) * 1e6,
+        "us",
+        "the engine's making and first count",
+        first / again,
+    );
 }
 
 fn projecting(rounds: usize, lines: usize) {
@@ -155,10 +187,18 @@ fn projecting(rounds: usize, lines: usize) {
     for number in 0..lines {
         line.clear();
         let level = if number % 50_021 == 777 { "ERROR" } else { "INFO" };
-        writeln!(line, "2024-05-01T10:{:02}:{:02}Z {level} worker-{} handled request {number:08x} in {} ms", number / 60 % 60, number % 60, number % 16, number % 977)
-            .expect("a String takes everything");
+        writeln!(
+            line,
+            "2024-05-01T10:{:02}:{:02}Z {level} worker-{} handled request {number:08x} in {} ms",
+            number / 60 % 60,
+            number % 60,
+            number % 16,
+            number % 977
+        )
+        .expect("a String takes everything");
         hasher.update(line.as_bytes());
-        file.write_all(line.as_bytes()).expect("a temporary file can be written");
+        file.write_all(line.as_bytes())
+            .expect("a temporary file can be written");
     }
     file.flush().expect("a temporary file can be written");
     drop(file);
@@ -172,9 +212,15 @@ fn projecting(rounds: usize, lines: usize) {
         while reader.read(&mut buffer).expect("the file can be read") > 0 {}
     });
     let engine = TokenZero::default();
-    let how = ProjectText { kind: TextKind::Detect, budget: 2000, ..ProjectText::default() };
+    let how = ProjectText {
+        kind: TextKind::Detect,
+        budget: 2000,
+        ..ProjectText::default()
+    };
     let times = time(rounds, || {
-        let shown = engine.project_object(&object, &how, &store, &CancelToken::new()).expect("the log can be projected");
+        let shown = engine
+            .project_object(&object, &how, &store, &CancelToken::new())
+            .expect("the log can be projected");
         assert!(shown.shown.tokens <= 2000 && shown.text.contains("ERROR"));
     });
     let case = format!("project a log of {lines} lines to 2000 tokens");
@@ -200,7 +246,11 @@ impl ObjectStore for FileStore {
     }
     fn open(&self, _: &Digest) -> Result<Box<dyn Read + Send>, Error> {
         let file = std::fs::File::open(&self.path).map_err(|error| Error::from_io(&error, "opening the log"))?;
-        Ok(Box::new(Verified { file, hasher: Hasher::new(), expected: self.object }))
+        Ok(Box::new(Verified {
+            file,
+            hasher: Hasher::new(),
+            expected: self.object,
+        }))
     }
     fn get_range(&self, digest: &Digest, range: ByteRange) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::new();
@@ -235,7 +285,9 @@ impl Read for Verified {
 /// Rust sources, at least `bytes` bytes of them; those of this crate again and again where there are no others.
 fn corpus(bytes: usize) -> String {
     let directories = std::env::var("TOKENZERO_CORPUS").ok().or_else(|| {
-        let home = std::env::var("CARGO_HOME").ok().or_else(|| std::env::var("HOME").ok().map(|home| home + "/.cargo"))?;
+        let home = std::env::var("CARGO_HOME")
+            .ok()
+            .or_else(|| std::env::var("HOME").ok().map(|home| home + "/.cargo"))?;
         Some(home + "/registry/src")
     });
     let mut text = String::new();

@@ -77,7 +77,11 @@ mod tests {
 
     #[test]
     fn bringing_everything_back_makes_the_saving_negative() {
-        let count = |tokens, exact| TokenCount { tokens, encoding: "o200k_base".into(), exact };
+        let count = |tokens, exact| TokenCount {
+            tokens,
+            encoding: "o200k_base".into(),
+            exact,
+        };
         let mut account = Account::new();
         account.charge_shown(&count(1000, true), &count(100, true));
         assert_eq!((account.net(), account.exact), (900, true));

@@ -101,7 +101,9 @@ impl Counter {
             match vocabulary.rank(piece) {
                 Some(rank) => ranks.push(rank),
                 // Every token of a merge has a rank: the single bytes have one, and joins happen only where there is one.
-                None => merge(vocabulary, piece, &mut scratch, |token| ranks.extend(vocabulary.rank(token))),
+                None => merge(vocabulary, piece, &mut scratch, |token| {
+                    ranks.extend(vocabulary.rank(token))
+                }),
             }
             at = end;
         }

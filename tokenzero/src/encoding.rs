@@ -173,8 +173,20 @@ mod tests {
     #[test]
     fn models_have_the_encoding_that_the_reference_gives_them() {
         let more = [
-            "o1-preview", "o4", "gpt-5.2-codex", "gpt-4o-2024-05-13", "gpt-4-32k", "gpt-oss-120b", "gpt-6", "",
-            "ft:gpt-4o:org:name:id", "ft:", "codex-mini-latest", "gpt-5", "claude-x", "chatgpt-4o-latest",
+            "o1-preview",
+            "o4",
+            "gpt-5.2-codex",
+            "gpt-4o-2024-05-13",
+            "gpt-4-32k",
+            "gpt-oss-120b",
+            "gpt-6",
+            "",
+            "ft:gpt-4o:org:name:id",
+            "ft:",
+            "codex-mini-latest",
+            "gpt-5",
+            "claude-x",
+            "chatgpt-4o-latest",
         ];
         for model in MODELS.iter().map(|(name, _)| *name).chain(more) {
             let reference = get_tokenizer(model).map(|tokenizer| match tokenizer {

@@ -88,7 +88,10 @@ impl TokenZero {
     fn extrapolate(&self, head: &[u8], tail: &[u8], bytes: u64) -> TokenCount {
         let head = &head[..SAMPLE.min(head.len())];
         let tail = &tail[tail.len() - SAMPLE.min(tail.len())..];
-        let counted: u64 = [head, tail].map(|part| self.measure.count(&String::from_utf8_lossy(part))).iter().sum();
+        let counted: u64 = [head, tail]
+            .map(|part| self.measure.count(&String::from_utf8_lossy(part)))
+            .iter()
+            .sum();
         let seen = (head.len() + tail.len()).max(1) as u128;
         let tokens = u128::from(counted) * u128::from(bytes) / seen;
         self.measure.label_estimate(u64::try_from(tokens).unwrap_or(u64::MAX))
@@ -130,7 +133,12 @@ impl TokenZero {
 
     /// Projects a text that does not fit and is at hand whole.
     fn shown_text(&self, text: &[u8], how: &ProjectText<'_>, token: &CancelToken) -> Result<Shown, Error> {
-        let tree = || str::from_utf8(text).ok().filter(|text| text.len() as u64 <= MOST_JSON).and_then(Tree::parse);
+        let tree = || {
+            str::from_utf8(text)
+                .ok()
+                .filter(|text| text.len() as u64 <= MOST_JSON)
+                .and_then(Tree::parse)
+        };
         let kind = match how.kind {
             TextKind::Detect => detect(text, || tree().is_some()),
             kind => kind,
@@ -248,7 +256,8 @@ impl TokenEngine for TokenZero {
         token: &CancelToken,
     ) -> Result<ProjectedValue, Error> {
         token.check()?;
-        let internal = |error: serde_json::Error| Error::new(ErrorKind::Internal, format!("writing a JSON value: {error}"));
+        let internal =
+            |error: serde_json::Error| Error::new(ErrorKind::Internal, format!("writing a JSON value: {error}"));
         let text = serde_json::to_string(value).map_err(internal)?;
         if let Some(tokens) = self.fits(&text, budget) {
             let count = self.measure.label(tokens);

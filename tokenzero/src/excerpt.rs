@@ -51,12 +51,23 @@ pub(crate) fn write(units: &Units<'_>, choice: &Choice, folded: &[bool]) -> Exce
         let ends_line = units.units[last].ends_line;
         let all_folded = folded[from..unit].iter().all(|folded| *folded);
         let gap = match (starts_line && ends_line, all_folded) {
-            (true, true) => Gap::Folded { first: first.line, last: units.last_line(last) },
-            (true, false) => Gap::Lines { first: first.line, last: units.last_line(last) },
+            (true, true) => Gap::Folded {
+                first: first.line,
+                last: units.last_line(last),
+            },
+            (true, false) => Gap::Lines {
+                first: first.line,
+                last: units.last_line(last),
+            },
             // At the very end nothing follows that would need a line of its own.
-            (false, _) => Gap::Bytes { ends_line: ends_line && unit < units.units.len() },
+            (false, _) => Gap::Bytes {
+                ends_line: ends_line && unit < units.units.len(),
+            },
         };
-        let mark = Mark { bytes: start..units.units[last].bytes.end, gap };
+        let mark = Mark {
+            bytes: start..units.units[last].bytes.end,
+            gap,
+        };
         text.push_str(&mark.text());
         marks.push(mark);
     }

@@ -38,13 +38,20 @@ pub(crate) fn expand(
 ) -> Result<Expansion, Error> {
     token.check()?;
     let size = objects.size(object)?.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("there is no object {object} (collected, or never stored)"))
+        Error::new(
+            ErrorKind::NotFound,
+            format!("there is no object {object} (collected, or never stored)"),
+        )
     })?;
     let part = match selector {
         Selector::Bytes(range) => {
             let bytes = range.within(size)?;
             let first_line = 1 + feeds_before(object, bytes.start(), objects, token)?;
-            Part { bytes, first_line, next: None }
+            Part {
+                bytes,
+                first_line,
+                next: None,
+            }
         }
         Selector::Lines(range) => lines(object, *range, objects, token)?,
         Selector::Pointer(text) => at_pointer(object, text, objects)?,
@@ -66,7 +73,9 @@ fn cut(
 ) -> Result<Expansion, Error> {
     // No token is longer, so a budget never needs more than this.
     let wanted = budget.map_or(part.bytes.len(), |budget| {
-        part.bytes.len().min(budget.saturating_mul(LONGEST_TOKEN).saturating_add(LONGEST_TOKEN))
+        part.bytes
+            .len()
+            .min(budget.saturating_mul(LONGEST_TOKEN).saturating_add(LONGEST_TOKEN))
     });
     let range = ByteRange::new(part.bytes.start(), part.bytes.start() + wanted)?;
     let mut bytes = objects.get_range(object, range)?;
@@ -181,7 +190,9 @@ fn feeds_before(object: &Digest, end: u64, objects: &dyn ObjectStore, token: &Ca
     let mut feeds = 0;
     if end > 0 {
         pieces(object, objects, token, |at, bytes| {
-            let wanted = usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX).min(bytes.len());
+            let wanted = usize::try_from(end.saturating_sub(at))
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
             feeds += memchr::memchr_iter(b'\n', &bytes[..wanted]).count() as u64;
             at + (bytes.len() as u64) < end
         })?;
@@ -249,12 +260,20 @@ fn matching(
         return Err(Error::invalid("a match is a text of at least one character, within one line").with_path("match"));
     }
     let finder = memchr::memmem::Finder::new(text);
-    let mut search = Matching { finder: &finder, from, line: 1, carry: Vec::new(), carry_at: 0, found: None, more: None };
+    let mut search = Matching {
+        finder: &finder,
+        from,
+        line: 1,
+        carry: Vec::new(),
+        carry_at: 0,
+        found: None,
+        more: None,
+    };
     pieces(object, objects, token, |at, bytes| search.take(at, bytes))?;
     search.end();
-    let (start, end, first_line) = search.found.ok_or_else(|| {
-        Error::new(ErrorKind::NotFound, format!("no line holds `{text}`")).with_path("match")
-    })?;
+    let (start, end, first_line) = search
+        .found
+        .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("no line holds `{text}`")).with_path("match"))?;
     Ok(Part {
         bytes: ByteRange::new(start, end)?,
         first_line,

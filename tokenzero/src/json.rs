@@ -48,7 +48,11 @@ impl Cut {
             What::Text => format!("[cut bytes {start}-{end}]"),
             What::Items(count) => format!("\"[cut {}, bytes {start}-{end}]\"", plural(count, "item")),
             What::Members(count, spaces) => {
-                format!("\"[cut {}]{}\":\"bytes {start}-{end}\"", plural(count, "member"), " ".repeat(spaces))
+                format!(
+                    "\"[cut {}]{}\":\"bytes {start}-{end}\"",
+                    plural(count, "member"),
+                    " ".repeat(spaces)
+                )
             }
         }
     }
@@ -101,7 +105,11 @@ pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -
         if best.as_ref().is_some_and(|(_, _, tokens)| tokens * 100 >= budget * 99) {
             break;
         }
-        guess = if high > guess.saturating_mul(4) { guess * 2 + 1 } else { low + (high - low) / 2 };
+        guess = if high > guess.saturating_mul(4) {
+            guess * 2 + 1
+        } else {
+            low + (high - low) / 2
+        };
         guess = guess.clamp(low, high);
     }
     if best.is_none() {
@@ -123,7 +131,10 @@ fn fill(
             break;
         }
         let cut = &best.0[at];
-        let (mut low, mut high) = (0, (cut.bytes.end - cut.bytes.start).min((budget - best.2) as usize * 128));
+        let (mut low, mut high) = (
+            0,
+            (cut.bytes.end - cut.bytes.start).min((budget - best.2) as usize * 128),
+        );
         let mut opened = None;
         while low < high {
             let bytes = low + (high - low).div_ceil(2);
@@ -134,7 +145,9 @@ fn fill(
             let tokens = cost(&text);
             if tokens <= budget {
                 low = bytes;
-                let most = opened.as_ref().map_or(best.2, |(_, _, most): &(Vec<Cut>, String, u64)| *most);
+                let most = opened
+                    .as_ref()
+                    .map_or(best.2, |(_, _, most): &(Vec<Cut>, String, u64)| *most);
                 if tokens > most {
                     opened = Some((cuts, text, tokens));
                 }

@@ -27,14 +27,33 @@ pub(crate) fn plan(kind: TextKind, units: &Units<'_>, outline: &[OutlineItem], w
     match kind {
         TextKind::Log => {
             let folded = log::folded(units);
-            Plan { wishes: log::wishes(units, &folded), folded }
+            Plan {
+                wishes: log::wishes(units, &folded),
+                folded,
+            }
         }
-        TextKind::Diff => Plan { wishes: diff::wishes(units), folded: unfolded() },
-        TextKind::Listing => Plan { wishes: listing::wishes(units), folded: unfolded() },
-        TextKind::Source => Plan { wishes: source::wishes(units, outline, wanted), folded: unfolded() },
+        TextKind::Diff => Plan {
+            wishes: diff::wishes(units),
+            folded: unfolded(),
+        },
+        TextKind::Listing => Plan {
+            wishes: listing::wishes(units),
+            folded: unfolded(),
+        },
+        TextKind::Source => Plan {
+            wishes: source::wishes(units, outline, wanted),
+            folded: unfolded(),
+        },
         TextKind::Detect | TextKind::Text | TextKind::Json => {
             let ranges = source::of_lines(units, wanted);
-            Plan { wishes: Wishes { ranges, share: 80, tail: 33 }, folded: unfolded() }
+            Plan {
+                wishes: Wishes {
+                    ranges,
+                    share: 80,
+                    tail: 33,
+                },
+                folded: unfolded(),
+            }
         }
     }
 }

@@ -47,7 +47,9 @@ impl Mark {
             Gap::Lines { first, last } | Gap::Folded { first, last } => {
                 LineRange::new(first, last).ok().map(Selector::Lines)
             }
-            Gap::Bytes { .. } => ByteRange::new(self.bytes.start, self.bytes.end).ok().map(Selector::Bytes),
+            Gap::Bytes { .. } => ByteRange::new(self.bytes.start, self.bytes.end)
+                .ok()
+                .map(Selector::Bytes),
         }
     }
 }

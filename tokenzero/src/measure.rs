@@ -28,7 +28,11 @@ impl Measure {
     fn scale(&self, tokens: u64) -> u64 {
         // Other current tokenizers were seen to need up to about a fifth more than o200k_base on code and English; the
         // estimate leans to that side, so that a budget is rather kept than broken.
-        if self.exact { tokens } else { tokens.saturating_add(tokens.div_ceil(5)) }
+        if self.exact {
+            tokens
+        } else {
+            tokens.saturating_add(tokens.div_ceil(5))
+        }
     }
 
     /// Tokens of a text, exact or estimated.
@@ -48,7 +52,12 @@ impl Measure {
     pub(crate) fn label(&self, tokens: u64) -> TokenCount {
         TokenCount {
             tokens,
-            encoding: if self.exact { self.counter.encoding().as_str() } else { "estimate" }.to_owned(),
+            encoding: if self.exact {
+                self.counter.encoding().as_str()
+            } else {
+                "estimate"
+            }
+            .to_owned(),
             exact: self.exact,
         }
     }
@@ -74,7 +83,10 @@ mod tests {
         assert!(unknown.count(text) > known.count(text));
         assert!(!unknown.label(1).exact);
         assert_eq!(unknown.count(""), 0);
-        assert_eq!(unknown.count_within(text, unknown.count(text)), Some(unknown.count(text)));
+        assert_eq!(
+            unknown.count_within(text, unknown.count(text)),
+            Some(unknown.count(text))
+        );
         assert_eq!(unknown.count_within(text, unknown.count(text) - 1), None);
     }
 }

@@ -42,7 +42,11 @@ fn merge_short<'a>(
 ) {
     parts.clear();
     parts.extend((0..piece.len()).map(|start| {
-        let rank = if start + 2 <= piece.len() { joined(vocabulary, piece, start, start + 2) } else { NONE };
+        let rank = if start + 2 <= piece.len() {
+            joined(vocabulary, piece, start, start + 2)
+        } else {
+            NONE
+        };
         (start as u32, rank)
     }));
     // The end of the last part.
@@ -133,7 +137,11 @@ fn merge_long<'a>(vocabulary: &Vocabulary, piece: &'a [u8], mut emit: impl FnMut
                     continue;
                 }
                 let end = next[next[start].min(length - 1)];
-                ranks[start] = if next[start] < length { joined(vocabulary, piece, start, end) } else { NONE };
+                ranks[start] = if next[start] < length {
+                    joined(vocabulary, piece, start, end)
+                } else {
+                    NONE
+                };
                 if ranks[start] != NONE {
                     buckets.push(ranks[start], start);
                     undercut |= ranks[start] <= rank;

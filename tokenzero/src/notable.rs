@@ -13,6 +13,8 @@ pub(crate) enum Weight {
     Plain,
     /// A warning.
     Warning,
+    /// The result of something that failed: it has a name, but says nothing of why.
+    Result,
     /// A failure, an error, a crash.
     Failure,
 }
@@ -22,11 +24,43 @@ const FAILURES: usize = 31;
 
 /// Every word that is looked for. Three spellings instead of ignoring case keep the search in its fast form.
 const WORDS: &[&str] = &[
-    "error", "Error", "ERROR", "FAIL", "Fail", "fail", "panic", "PANIC", "Panic", "fatal", "Fatal", "FATAL",
-    "exception", "Exception", "EXCEPTION", "Traceback", "npm ERR!", "Segmentation fault", "core dumped", "not ok ",
-    "CRITICAL", "critical", "ERR!", "killed", "Killed", "denied", "unresolved", "undefined reference", "Caused by", "✗", "✕",
+    "error",
+    "Error",
+    "ERROR",
+    "FAIL",
+    "Fail",
+    "fail",
+    "panic",
+    "PANIC",
+    "Panic",
+    "fatal",
+    "Fatal",
+    "FATAL",
+    "exception",
+    "Exception",
+    "EXCEPTION",
+    "Traceback",
+    "npm ERR!",
+    "Segmentation fault",
+    "core dumped",
+    "not ok ",
+    "CRITICAL",
+    "critical",
+    "ERR!",
+    "killed",
+    "Killed",
+    "denied",
+    "unresolved",
+    "undefined reference",
+    "Caused by",
+    "✗",
+    "✕",
     // Warnings.
-    "warning", "Warning", "WARN", "deprecated", "WRN",
+    "warning",
+    "Warning",
+    "WARN",
+    "deprecated",
+    "WRN",
 ];
 
 /// Finds notable words.
@@ -46,16 +80,16 @@ pub(crate) fn weigh(line: &[u8]) -> Weight {
     let mut weight = Weight::Plain;
     for found in words().find_iter(line) {
         let is_failure = found.pattern().as_usize() < FAILURES;
-        if weight == Weight::Warning && !is_failure {
+        if weight != Weight::Plain && !is_failure {
             continue;
         }
         if !stands_alone(line, found.start(), found.end()) || is_counted_none(line, found.start(), found.end()) {
             continue;
         }
-        if is_failure {
+        if is_failure && !line[found.start()..].starts_with(b"FAIL") {
             return Weight::Failure;
         }
-        weight = Weight::Warning;
+        weight = weight.max(if is_failure { Weight::Result } else { Weight::Warning });
     }
     weight
 }
@@ -66,7 +100,11 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
     if !word.iter().all(u8::is_ascii_alphabetic) {
         return true;
     }
-    let before = start.checked_sub(1).and_then(|at| line.get(at)).copied().unwrap_or(b' ');
+    let before = start
+        .checked_sub(1)
+        .and_then(|at| line.get(at))
+        .copied()
+        .unwrap_or(b' ');
     // A name in capitals and small letters may end in the word: ValueError, IOException.
     let begins = !before.is_ascii_alphabetic() && before != b'_' && before != b'/'
         || word[0].is_ascii_uppercase() && (before.is_ascii_lowercase() || word[1].is_ascii_lowercase());
@@ -74,7 +112,11 @@ fn stands_alone(line: &[u8], start: usize, end: usize) -> bool {
     let rest = ["ures", "ure", "ing", "ed", "s", "ked", "ged"]
         .iter()
         .find_map(|ending| rest.strip_prefix(ending.as_bytes()))
-        .or_else(|| ["URES", "URE", "ING", "ED", "S"].iter().find_map(|ending| rest.strip_prefix(ending.as_bytes())))
+        .or_else(|| {
+            ["URES", "URE", "ING", "ED", "S"]
+                .iter()
+                .find_map(|ending| rest.strip_prefix(ending.as_bytes()))
+        })
         .unwrap_or(rest);
     let ends = match rest {
         [] => true,
@@ -95,9 +137,16 @@ fn is_counted_none(line: &[u8], start: usize, end: usize) -> bool {
         .any(|none| before.ends_with(none) && before.len().checked_sub(none.len() + 1).is_none_or(|at| !is_word(at)))
         && start > before.len();
     let after = line[end..].trim_ascii_start();
-    let after = ["ures", "ed", "s"].iter().find_map(|ending| after.strip_prefix(ending.as_bytes())).unwrap_or(after);
-    let after = after.strip_prefix(b":").or_else(|| after.strip_prefix(b"=")).map(<[u8]>::trim_ascii_start);
-    let none_after = after.is_some_and(|rest| rest.first() == Some(&b'0') && !rest.get(1).is_some_and(|c| c.is_ascii_alphanumeric()));
+    let after = ["ures", "ed", "s"]
+        .iter()
+        .find_map(|ending| after.strip_prefix(ending.as_bytes()))
+        .unwrap_or(after);
+    let after = after
+        .strip_prefix(b":")
+        .or_else(|| after.strip_prefix(b"="))
+        .map(<[u8]>::trim_ascii_start);
+    let none_after = after
+        .is_some_and(|rest| rest.first() == Some(&b'0') && !rest.get(1).is_some_and(|c| c.is_ascii_alphanumeric()));
     none_before || none_after
 }
 
@@ -124,19 +173,44 @@ mod tests {
     #[test]
     fn failures_warnings_and_what_only_looks_like_them() {
         for line in [
-            "error[E0308]: mismatched types", "test a::b ... FAILED", "thread 'main' panicked at src/main.rs:1:1:",
-            "Traceback (most recent call last):", "ValueError: bad", "java.io.IOException: x", "--- FAIL: TestX (0.00s)",
-            "npm ERR! code 1", "E: Permission denied", "3 failures", "2024 ERROR db: lost", "make: *** [all] Error 2",
-            "FAILED tests/a.py::b", "not ok 3 - x", "src/a.ts(1,2): error TS2322: no", "Process was killed",
+            "error[E0308]: mismatched types",
+            "test a::b ... FAILED",
+            "thread 'main' panicked at src/main.rs:1:1:",
+            "Traceback (most recent call last):",
+            "ValueError: bad",
+            "java.io.IOException: x",
+            "--- FAIL: TestX (0.00s)",
+            "npm ERR! code 1",
+            "E: Permission denied",
+            "3 failures",
+            "2024 ERROR db: lost",
+            "make: *** [all] Error 2",
+            "FAILED tests/a.py::b",
+            "not ok 3 - x",
+            "src/a.ts(1,2): error TS2322: no",
+            "Process was killed",
         ] {
-            assert_eq!(weigh(line.as_bytes()), Weight::Failure, "{line}");
+            assert!(weigh(line.as_bytes()) >= Weight::Result, "{line}");
         }
-        for line in ["warning: unused", "WARN x", "DeprecationWarning: old", "npm warn deprecated a@1"] {
+        for line in [
+            "warning: unused",
+            "WARN x",
+            "DeprecationWarning: old",
+            "npm warn deprecated a@1",
+        ] {
             assert_eq!(weigh(line.as_bytes()), Weight::Warning, "{line}");
         }
         for line in [
-            "test error_kinds ... ok", "Compiling thiserror v2", "0 errors, 0 failures", "5 passed; 0 failed; 0 ignored",
-            "failed: 0", "no errors", "src/error.rs", "terror", "Downloading error-chain v1", "failover done",
+            "test error_kinds ... ok",
+            "Compiling thiserror v2",
+            "0 errors, 0 failures",
+            "5 passed; 0 failed; 0 ignored",
+            "failed: 0",
+            "no errors",
+            "src/error.rs",
+            "terror",
+            "Downloading error-chain v1",
+            "failover done",
         ] {
             assert_eq!(weigh(line.as_bytes()), Weight::Plain, "{line}");
         }

@@ -84,7 +84,11 @@ impl<'a> Units<'a> {
                 let ended = bytes[end - 1] == b'\n' || region.start + end as u64 == retained.bytes;
                 let mut from = start;
                 while from < end {
-                    let to = if end - from <= longest { end } else { boundary(bytes, from, from + longest) };
+                    let to = if end - from <= longest {
+                        end
+                    } else {
+                        boundary(bytes, from, from + longest)
+                    };
                     // Bytes that are no text may have no boundary.
                     let to = if to == from { end.min(from + longest) } else { to };
                     units.push(Unit {
@@ -135,7 +139,10 @@ impl<'a> Units<'a> {
         let Some(region) = unit.region.and_then(|index| self.retained.regions.get(index)) else {
             return &[];
         };
-        let (start, end) = (part.start.saturating_sub(region.start), part.end.saturating_sub(region.start));
+        let (start, end) = (
+            part.start.saturating_sub(region.start),
+            part.end.saturating_sub(region.start),
+        );
         region.bytes.get(start as usize..end as usize).unwrap_or(&[])
     }
 

@@ -33,11 +33,7 @@ pub(crate) struct Limits {
 ///
 /// # Errors
 /// `io`, `corrupt` from the reader; `cancelled` and `deadline` from the token.
-pub(crate) fn scan(
-    reader: &mut dyn Read,
-    limits: &Limits,
-    token: &CancelToken,
-) -> Result<Retained<'static>, Error> {
+pub(crate) fn scan(reader: &mut dyn Read, limits: &Limits, token: &CancelToken) -> Result<Retained<'static>, Error> {
     let mut state = Scan::new(limits);
     // What is carried over is at the front of the buffer, so that a failure near a chunk's end is seen whole.
     let mut buffer = Vec::new();
@@ -110,7 +106,8 @@ impl<'l> Scan<'l> {
         let start = self.bytes - carried as u64;
         let feeds_before = self.feeds - count_feeds(&buffer[..carried]);
         if self.head.len() < self.limits.end {
-            self.head.extend_from_slice(&new[..new.len().min(self.limits.end - self.head.len())]);
+            self.head
+                .extend_from_slice(&new[..new.len().min(self.limits.end - self.head.len())]);
         }
         self.keep_tail(new);
         if self.limits.failures {
@@ -152,15 +149,19 @@ impl<'l> Scan<'l> {
         let end = if at_end { buffer.len() } else { lookable(buffer) };
         let mut feeds = feeds_before;
         let mut counted = 0;
-        let mut at = usize::try_from(self.done.saturating_sub(start)).unwrap_or(usize::MAX).min(end);
+        let mut at = usize::try_from(self.done.saturating_sub(start))
+            .unwrap_or(usize::MAX)
+            .min(end);
         while at < end {
-            let Some(found) = words().find(aho_corasick::Input::new(buffer).range(at..end)) else { break };
+            let Some(found) = words().find(aho_corasick::Input::new(buffer).range(at..end)) else {
+                break;
+            };
             let line_start = memchr::memrchr(b'\n', &buffer[..found.start()]).map_or(0, |feed| feed + 1);
             let line_start = line_start.max(found.start().saturating_sub(LONGEST));
             let line_end = line_after(buffer, found.start());
             let line = &buffer[line_start..line_end];
             at = line_end;
-            if weigh(line) != Weight::Failure {
+            if weigh(line) < Weight::Result {
                 continue;
             }
             let count = self.shapes.entry(shape(line)).or_default();
@@ -169,7 +170,11 @@ impl<'l> Scan<'l> {
                 continue;
             }
             let before = memchr::memrchr(b'\n', &buffer[..line_start.saturating_sub(1)]).map_or(0, |feed| feed + 1);
-            let from = if line_start - before <= LONGEST && before < line_start { before } else { line_start };
+            let from = if line_start - before <= LONGEST && before < line_start {
+                before
+            } else {
+                line_start
+            };
             let mut to = line_end;
             for _ in 0..AFTER {
                 let next = line_after(buffer, to);
@@ -233,7 +238,9 @@ fn start_at_line(region: &mut Region<'static>) {
         region.starts_line = true;
         return;
     }
-    let skip = memchr::memchr(b'\n', &region.bytes).map(|feed| feed + 1).filter(|feed| *feed < region.bytes.len());
+    let skip = memchr::memchr(b'\n', &region.bytes)
+        .map(|feed| feed + 1)
+        .filter(|feed| *feed < region.bytes.len());
     if let Some(skip) = skip {
         region.bytes.to_mut().drain(..skip);
         region.start += skip as u64;
@@ -241,7 +248,12 @@ fn start_at_line(region: &mut Region<'static>) {
         region.starts_line = true;
     } else {
         // One long line: at least no character is parted.
-        let skip = region.bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+        let skip = region
+            .bytes
+            .iter()
+            .take(3)
+            .take_while(|byte| **byte & 0xc0 == 0x80)
+            .count();
         region.bytes.to_mut().drain(..skip);
         region.start += skip as u64;
     }

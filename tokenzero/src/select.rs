@@ -6,11 +6,12 @@
 use std::cell::Cell;
 
 use crate::excerpt::{Choice, Excerpt, write};
+use crate::mark::totals;
 use crate::measure::Measure;
 use crate::retained::{Units, boundary};
 
-/// Share of the budget that marks may take, in hundredths, when something is chosen in the middle of a gap.
-const MARKS_SHARE: u64 = 11;
+/// Share of the budget that the first line and marks may take, in hundredths, when something is chosen in the middle of a gap.
+const MARKS_SHARE: u64 = 13;
 
 /// How often the aim is corrected.
 const ATTEMPTS: usize = 10;
@@ -42,13 +43,16 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl<'a> Selector<'a> {
     pub(crate) fn new(units: &'a Units<'a>, folded: &'a [bool], measure: &'a Measure) -> Self {
-        let widest = format!("[cut lines {0}-{0}: repeats]\n", units.retained.lines);
+        let widest = |form: String| measure.count(&form);
+        let (lines, bytes) = (units.retained.lines, units.retained.bytes);
+        let widest = widest(format!("[cut lines {lines}-{lines}: repeats]\n"))
+            .max(widest(format!("[cut bytes {bytes}-{bytes}]")));
         Self {
             units,
             folded,
             measure,
             costs: vec![Cell::new(UNKNOWN); units.units.len()],
-            mark: measure.count(&widest),
+            mark: widest,
         }
     }
 
@@ -65,7 +69,9 @@ impl<'a> Selector<'a> {
                 low = aim;
                 // Parts that cost much one by one may cost little together: a run of empty lines is a single token.
                 let scaled = u128::from(aim) * u128::from(budget) / u128::from(cost.max(1));
-                aim = u64::try_from(scaled).unwrap_or(u64::MAX).max(aim.saturating_add(budget - cost));
+                aim = u64::try_from(scaled)
+                    .unwrap_or(u64::MAX)
+                    .max(aim.saturating_add(budget - cost));
                 let full = cost * 100 >= budget * 95;
                 if best.as_ref().is_none_or(|(_, _, most)| cost > *most) {
                     best = Some((choice, excerpt, cost));
@@ -122,14 +128,16 @@ impl<'a> Selector<'a> {
     }
 
     fn pick(&self, wishes: &Wishes, aim: u64, budget: u64) -> Choice {
-        let header = crate::mark::totals(self.units.retained.lines, self.units.retained.bytes);
+        let header = self
+            .measure
+            .count(&totals(self.units.retained.lines, self.units.retained.bytes));
         let mut pick = Pick {
             of: self,
             kept: vec![false; self.units.units.len()],
-            used: self.measure.count(&header) + self.mark,
+            used: header + self.mark,
             gaps: 1,
             aim: 0,
-            most_gaps: (budget * MARKS_SHARE / 100 / self.mark.max(1)).max(2),
+            most_gaps: ((budget * MARKS_SHARE / 100).saturating_sub(header) / self.mark.max(1)).max(2),
         };
         pick.aim = aim * wishes.share / 100;
         for range in &wishes.ranges {
@@ -155,7 +163,7 @@ impl<'a> Selector<'a> {
         let mut best = (excerpt, cost);
         let mut from = 0;
         for _ in 0..ADDED {
-            if best.1 * 50 >= budget * 49 {
+            if best.1 * 100 >= budget * 99 {
                 break;
             }
             let Some(unit) = (from..self.units.units.len()).find(|&unit| {
@@ -188,7 +196,11 @@ impl<'a> Selector<'a> {
         let mut best: Option<(Choice, Excerpt, u64)> = None;
         while low < high {
             let middle = (low + high).div_ceil(2);
-            let at = if middle == bytes.len() { middle } else { boundary(bytes, 0, middle) };
+            let at = if middle == bytes.len() {
+                middle
+            } else {
+                boundary(bytes, 0, middle)
+            };
             let mut trial = choice.clone();
             if at == bytes.len() {
                 trial.kept[unit] = true;

@@ -323,7 +323,10 @@ mod tests {
 
     #[test]
     fn white_space_leaves_one_for_the_word() {
-        assert_eq!(pieces(Pattern::O200k, "a   b \n\n  c  "), ["a", "  ", " b", " \n\n", " ", " c", "  "]);
+        assert_eq!(
+            pieces(Pattern::O200k, "a   b \n\n  c  "),
+            ["a", "  ", " b", " \n\n", " ", " c", "  "]
+        );
         assert_eq!(pieces(Pattern::Cl100k, "a\n  "), ["a", "\n  "]);
         assert_eq!(pieces(Pattern::O200k, "a\n  "), ["a", "\n", "  "]);
         assert_eq!(pieces(Pattern::Gpt2, "a\n  b"), ["a", "\n ", " b"]);

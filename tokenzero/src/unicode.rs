@@ -65,7 +65,10 @@ fn wide_class(text: &[u8], at: usize, first: u8) -> (u8, usize) {
     } else if first < 0xf0 {
         (class_of((first & 0x0f) << 12 | tail(1) << 6 | tail(2)), 3)
     } else {
-        (class_of((first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3)), 4)
+        (
+            class_of((first & 0x07) << 18 | tail(1) << 12 | tail(2) << 6 | tail(3)),
+            4,
+        )
     }
 }
 

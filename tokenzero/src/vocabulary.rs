@@ -44,7 +44,11 @@ pub(crate) static R50K: Vocabulary = table!("p50k", 50_256, 128);
 
 #[inline(always)]
 fn word(words: &'static [u8], at: usize) -> u32 {
-    words.as_chunks::<4>().0.get(at).map_or(EMPTY, |word| u32::from_le_bytes(*word))
+    words
+        .as_chunks::<4>()
+        .0
+        .get(at)
+        .map_or(EMPTY, |word| u32::from_le_bytes(*word))
 }
 
 impl Vocabulary {

@@ -38,7 +38,10 @@ pub(super) fn open(tree: &Tree<'_>, cut: &Cut, bytes: usize) -> Vec<Cut> {
             let more = part_end(&tree.text[cut.bytes.clone()], bytes);
             let rest = cut.bytes.start + more..cut.bytes.end;
             if rest.len() > MARK {
-                allot.cuts.push(Cut { bytes: rest, ..cut.clone() });
+                allot.cuts.push(Cut {
+                    bytes: rest,
+                    ..cut.clone()
+                });
             }
         }
         What::Items(count) | What::Members(count, _) => {
@@ -52,7 +55,11 @@ pub(super) fn open(tree: &Tree<'_>, cut: &Cut, bytes: usize) -> Vec<Cut> {
                 let siblings: Vec<usize> = tree.children(node.parent).collect();
                 let what = allot.what(node.parent, &siblings, count - 1);
                 let rest = tree.nodes[next].member..cut.bytes.end;
-                allot.cuts.push(Cut { bytes: rest, what, node: next });
+                allot.cuts.push(Cut {
+                    bytes: rest,
+                    what,
+                    node: next,
+                });
             }
         }
     }
@@ -73,7 +80,9 @@ impl Allot<'_, '_> {
         // A value that holds something too deep is opened, so that the too deep part is cut.
         let holds_too_deep = self.too_deep
             && matches!(node.kind, Kind::Array | Kind::Object)
-            && self.tree.nodes[index..node.skip].iter().any(|inner| inner.depth > DEEPEST);
+            && self.tree.nodes[index..node.skip]
+                .iter()
+                .any(|inner| inner.depth > DEEPEST);
         if size <= bytes && !holds_too_deep {
             return size;
         }
@@ -123,10 +132,16 @@ impl Allot<'_, '_> {
         // Size of each child with its key and what separates it from the next.
         let size = |at: usize| {
             let start = self.tree.nodes[children[at]].member;
-            let end = children.get(at + 1).map_or(inside.end, |next| self.tree.nodes[*next].member);
+            let end = children
+                .get(at + 1)
+                .map_or(inside.end, |next| self.tree.nodes[*next].member);
             end - start
         };
-        let least = if is_array { LEAST_ITEM.max(bytes / 8).min(room / 2) } else { LEAST_MEMBER.min(room / 2) };
+        let least = if is_array {
+            LEAST_ITEM.max(bytes / 8).min(room / 2)
+        } else {
+            LEAST_MEMBER.min(room / 2)
+        };
         let all_level = level(children.len(), &size, room);
         if (room > 2 * MARK && all_level >= least) || is_one_that_can_be_cut(&children, self.tree, all_level) {
             return around + self.shown(&children, 0..children.len(), all_level, room);
@@ -167,7 +182,11 @@ impl Allot<'_, '_> {
             let start = self.tree.nodes[children[head]].member;
             let end = self.tree.nodes[children[tail - 1]].end;
             let what = self.what(index, &children, tail - head);
-            self.cuts.push(Cut { bytes: start..end, what, node: children[head] });
+            self.cuts.push(Cut {
+                bytes: start..end,
+                what,
+                node: children[head],
+            });
         }
         around + shown + MARK + self.shown(&children, tail..children.len(), usize::MAX, tail_bytes)
     }
@@ -179,11 +198,19 @@ impl Allot<'_, '_> {
         for at in range {
             let node = &self.tree.nodes[children[at]];
             let key = node.start - node.member;
-            let next = children.get(at + 1).map_or(node.end, |next| self.tree.nodes[*next].member);
+            let next = children
+                .get(at + 1)
+                .map_or(node.end, |next| self.tree.nodes[*next].member);
             let between = next - node.end;
-            let given = level.saturating_add(spare).min(room.saturating_sub(used).max(level.min(room)));
+            let given = level
+                .saturating_add(spare)
+                .min(room.saturating_sub(used).max(level.min(room)));
             let taken = key + between + self.node(children[at], given.saturating_sub(key + between));
-            spare = if next - node.member > level { given.saturating_sub(taken) } else { spare };
+            spare = if next - node.member > level {
+                given.saturating_sub(taken)
+            } else {
+                spare
+            };
             used += taken;
         }
         used
@@ -197,7 +224,11 @@ impl Allot<'_, '_> {
             return size;
         }
         let what = self.what(index, children, children.len());
-        self.cuts.push(Cut { bytes: inside, what, node: children[0] });
+        self.cuts.push(Cut {
+            bytes: inside,
+            what,
+            node: children[0],
+        });
         MARK
     }
 
@@ -206,7 +237,14 @@ impl Allot<'_, '_> {
             return What::Items(count);
         }
         // The mark's key must be none of the object's.
-        let key = |spaces: usize| Cut { bytes: 0..0, what: What::Members(count, spaces), node: 0 }.text();
+        let key = |spaces: usize| {
+            Cut {
+                bytes: 0..0,
+                what: What::Members(count, spaces),
+                node: 0,
+            }
+            .text()
+        };
         let taken = |spaces: usize| {
             let key = key(spaces);
             let key = key.split_once(':').map_or("", |(key, _)| key);
@@ -271,8 +309,14 @@ fn unit_length(bytes: &[u8], at: usize) -> usize {
     let escape = |at: usize| bytes.get(at..at + 6).filter(|escape| escape.starts_with(b"\\u"));
     match bytes[at] {
         b'\\' => match escape(at) {
-            Some(first) if matches!(first[2], b'd' | b'D') && matches!(first[3], b'8' | b'9' | b'a' | b'b' | b'A' | b'B') => {
-                if escape(at + 6).is_some() { 12 } else { 6 }
+            Some(first)
+                if matches!(first[2], b'd' | b'D') && matches!(first[3], b'8' | b'9' | b'a' | b'b' | b'A' | b'B') =>
+            {
+                if escape(at + 6).is_some() {
+                    12
+                } else {
+                    6
+                }
             }
             Some(_) => 6,
             None => 2,

@@ -62,7 +62,9 @@ impl<'a> Tree<'a> {
                 }
                 b'"' => {
                     at = string_end(bytes, at);
-                    let in_object = open.last().is_some_and(|container| nodes[*container].kind == Kind::Object);
+                    let in_object = open
+                        .last()
+                        .is_some_and(|container| nodes[*container].kind == Kind::Object);
                     if in_object && member.is_none() {
                         member = Some(start);
                         continue;
@@ -78,7 +80,11 @@ impl<'a> Tree<'a> {
                     Kind::Object
                 }
                 _ => {
-                    at += bytes[at..].iter().take_while(|byte| !b" \t\r\n,:]}".contains(byte)).count().max(1);
+                    at += bytes[at..]
+                        .iter()
+                        .take_while(|byte| !b" \t\r\n,:]}".contains(byte))
+                        .count()
+                        .max(1);
                     Kind::Scalar
                 }
             };
@@ -153,7 +159,9 @@ pub(crate) fn pointer(tree: &Tree<'_>, pointer: &str) -> Result<Range<usize>, Er
     if pointer.is_empty() {
         return Ok(tree.nodes[0].start..tree.nodes[0].end);
     }
-    let rest = pointer.strip_prefix('/').ok_or_else(|| invalid("it is empty or starts with `/`"))?;
+    let rest = pointer
+        .strip_prefix('/')
+        .ok_or_else(|| invalid("it is empty or starts with `/`"))?;
     let mut passed = String::new();
     for token in rest.split('/') {
         let unescaped = unescape(token).ok_or_else(|| invalid("`~` is written `~0` and `/` is written `~1`"))?;
@@ -166,7 +174,8 @@ pub(crate) fn pointer(tree: &Tree<'_>, pointer: &str) -> Result<Range<usize>, Er
                 .filter(|child| serde_json::from_str::<String>(tree.key(*child)).is_ok_and(|key| key == unescaped))
                 .last(),
             Kind::Array => {
-                let plain = token == "0" || (!token.starts_with('0') && token.bytes().all(|byte| byte.is_ascii_digit()));
+                let plain =
+                    token == "0" || (!token.starts_with('0') && token.bytes().all(|byte| byte.is_ascii_digit()));
                 let index: Option<usize> = plain.then(|| token.parse().ok()).flatten();
                 index.and_then(|index| tree.children(node).nth(index))
             }

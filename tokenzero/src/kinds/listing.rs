@@ -17,7 +17,11 @@ pub(super) fn wishes(units: &Units<'_>) -> Wishes {
             ranges.push(start..line_end(units, start));
         }
     }
-    Wishes { ranges, share: 50, tail: 25 }
+    Wishes {
+        ranges,
+        share: 50,
+        tail: 25,
+    }
 }
 
 /// The part of an entry that its group has in common: up to the first colon, else the first directory of a path.

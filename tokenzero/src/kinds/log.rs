@@ -32,7 +32,7 @@ pub(super) fn folded(units: &Units<'_>) -> Vec<bool> {
     for start in line_starts(units) {
         let line = units.line_from(start);
         // A failure is never folded away.
-        let shape = (weigh(line) != Weight::Failure).then(|| shape(line));
+        let shape = (weigh(line) < Weight::Result).then(|| shape(line));
         if start != expected || shape.is_none() || shape != run_shape {
             close(&mut run);
         }
@@ -49,7 +49,7 @@ pub(super) fn wishes(units: &Units<'_>, folded: &[bool]) -> Wishes {
     let starts: Vec<usize> = line_starts(units).collect();
     let range = |line: usize| starts[line]..line_end(units, starts[line]);
     let mut seen: HashMap<u64, usize> = HashMap::new();
-    let (mut first, mut again, mut warnings) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut first, mut results, mut again, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut last_failure = None;
     for (line, &start) in starts.iter().enumerate() {
         if folded[start] {
@@ -57,10 +57,12 @@ pub(super) fn wishes(units: &Units<'_>, folded: &[bool]) -> Wishes {
         }
         let text = units.line_from(start);
         match weigh(text) {
-            Weight::Failure => {
+            weight @ (Weight::Failure | Weight::Result) => {
                 let count = seen.entry(shape(text)).or_default();
                 *count += 1;
-                if *count == 1 && first.len() < MOST {
+                if *count == 1 && weight == Weight::Result && results.len() < MOST {
+                    results.push(line);
+                } else if *count == 1 && first.len() < MOST {
                     first.push(line);
                 } else if *count > 1 && again.len() < MOST {
                     again.push(line);
@@ -79,11 +81,12 @@ pub(super) fn wishes(units: &Units<'_>, folded: &[bool]) -> Wishes {
         let text = units.line_from(starts[line]).trim_ascii_end();
         (text.ends_with(b":") && line + 1 < starts.len()).then(|| range(line + 1))
     };
-    for &line in first.iter().chain(&last_failure) {
+    // Why something failed, before what did.
+    for &line in first.iter().chain(&last_failure).chain(&results) {
         ranges.push(range(line));
         ranges.extend(message(line));
     }
-    for &line in &first {
+    for &line in first.iter().chain(&results) {
         ranges.extend(surroundings(units, &starts, line));
     }
     for &line in &again {
@@ -94,15 +97,22 @@ pub(super) fn wishes(units: &Units<'_>, folded: &[bool]) -> Wishes {
         ranges.extend(surroundings(units, &starts, line));
     }
     ranges.extend(warnings.into_iter().map(range));
-    Wishes { ranges, share: 75, tail: 60 }
+    Wishes {
+        ranges,
+        share: 75,
+        tail: 60,
+    }
 }
 
 /// The lines after a failure up to an empty one, and the line before it.
 fn surroundings(units: &Units<'_>, starts: &[usize], line: usize) -> Vec<Range<usize>> {
     let is_empty = |line: usize| units.line_from(starts[line]).trim_ascii().is_empty();
-    let end = (line + 1..starts.len().min(line + 1 + AFTER)).find(|&next| is_empty(next)).unwrap_or(starts.len().min(line + 1 + AFTER));
-    let mut ranges: Vec<Range<usize>> =
-        (line + 1..end).map(|next| starts[next]..line_end(units, starts[next])).collect();
+    let end = (line + 1..starts.len().min(line + 1 + AFTER))
+        .find(|&next| is_empty(next))
+        .unwrap_or(starts.len().min(line + 1 + AFTER));
+    let mut ranges: Vec<Range<usize>> = (line + 1..end)
+        .map(|next| starts[next]..line_end(units, starts[next]))
+        .collect();
     if let Some(before) = line.checked_sub(1)
         && !is_empty(before)
     {

@@ -14,10 +14,16 @@ pub(super) fn wishes(units: &Units<'_>, outline: &[OutlineItem], wanted: &[LineR
     let mut ranges = of_lines(units, wanted);
     let mut items: Vec<&OutlineItem> = outline.iter().collect();
     items.sort_by_key(|item| (item.symbol.matches("::").count(), item.lines.first()));
-    let firsts: Vec<LineRange> =
-        items.iter().filter_map(|item| LineRange::new(item.lines.first(), item.lines.first()).ok()).collect();
+    let firsts: Vec<LineRange> = items
+        .iter()
+        .filter_map(|item| LineRange::new(item.lines.first(), item.lines.first()).ok())
+        .collect();
     ranges.extend(of_lines(units, &firsts));
-    Wishes { ranges, share: 95, tail: 10 }
+    Wishes {
+        ranges,
+        share: 95,
+        tail: 10,
+    }
 }
 
 /// The units of lines.

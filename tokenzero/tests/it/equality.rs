@@ -35,8 +35,13 @@ fn compare(encodings: &[Encoding], text: &str) {
         let found = counter.encode(text);
         if found != expected {
             let at = found.iter().zip(&expected).position(|(a, b)| a != b).unwrap_or(0);
-            let before: usize = expected[..at].iter().filter_map(|rank| counter.token_bytes(*rank)).map(<[u8]>::len).sum();
-            let near = String::from_utf8_lossy(&text.as_bytes()[before.saturating_sub(20)..text.len().min(before + 40)]);
+            let before: usize = expected[..at]
+                .iter()
+                .filter_map(|rank| counter.token_bytes(*rank))
+                .map(<[u8]>::len)
+                .sum();
+            let near =
+                String::from_utf8_lossy(&text.as_bytes()[before.saturating_sub(20)..text.len().min(before + 40)]);
             panic!("{encoding} differs at byte {before}: {near:?}");
         }
         assert_eq!(counter.count(text), expected.len() as u64, "{encoding}");
@@ -63,9 +68,9 @@ impl Numbers {
 /// A character of any plane, or one that the patterns treat apart.
 fn any_character(numbers: &mut Numbers) -> char {
     const SPECIAL: &[char] = &[
-        ' ', ' ', ' ', '\n', '\r', '\t', '\'', '\'', 's', 'S', 'ſ', 't', 'R', 'e', 'V', 'l', 'L', 'm', 'd', '/', '1', '²', '½',
-        'Ⅷ', 'ǅ', 'ʰ', '中', 'ª', '\u{301}', '\u{903}', '\u{20dd}', '\u{a0}', '\u{2028}', '\u{3000}', '\u{85}', '\u{1680}',
-        'É', 'é', '😀', '\u{200d}', '\u{fe0f}', '\u{fffd}', '\0', 'K', 'İ', 'ı', 'ß', '^', 'A',
+        ' ', ' ', ' ', '\n', '\r', '\t', '\'', '\'', 's', 'S', 'ſ', 't', 'R', 'e', 'V', 'l', 'L', 'm', 'd', '/', '1',
+        '²', '½', 'Ⅷ', 'ǅ', 'ʰ', '中', 'ª', '\u{301}', '\u{903}', '\u{20dd}', '\u{a0}', '\u{2028}', '\u{3000}',
+        '\u{85}', '\u{1680}', 'É', 'é', '😀', '\u{200d}', '\u{fe0f}', '\u{fffd}', '\0', 'K', 'İ', 'ı', 'ß', '^', 'A',
     ];
     loop {
         let code = match numbers.below(10) {
@@ -93,7 +98,13 @@ fn every_character_of_every_plane_beside_every_kind_of_neighbour() {
 #[test]
 #[ignore = "takes a minute"]
 fn all_characters() {
-    characters(|code| if code < 0x3_4000 || (0xe_0000..0xe_0200).contains(&code) { 1 } else { 7 });
+    characters(|code| {
+        if code < 0x3_4000 || (0xe_0000..0xe_0200).contains(&code) {
+            1
+        } else {
+            7
+        }
+    });
 }
 
 fn characters(step: impl Fn(u32) -> u32) {
@@ -109,7 +120,12 @@ fn characters(step: impl Fn(u32) -> u32) {
         code += step(code);
         if text.len() > 1 << 16 || code >= 0x11_0000 {
             for (counter, reference) in &counters {
-                assert_eq!(counter.encode(&text), reference.encode_ordinary(&text), "{:?} before {code:x}", counter);
+                assert_eq!(
+                    counter.encode(&text),
+                    reference.encode_ordinary(&text),
+                    "{:?} before {code:x}",
+                    counter
+                );
             }
             text.clear();
         }
@@ -139,7 +155,11 @@ proptest! {
 
 #[test]
 fn names_of_special_tokens_are_plain_text() {
-    for text in ["<|endoftext|>", "a<|endoftext|>b <|fim_prefix|><|start|>", "<|endofprompt|>\n"] {
+    for text in [
+        "<|endoftext|>",
+        "a<|endoftext|>b <|fim_prefix|><|start|>",
+        "<|endofprompt|>\n",
+    ] {
         compare(&Encoding::ALL, text);
         assert!(Counter::default_encoding().count(text) > 3);
     }

@@ -77,7 +77,11 @@ fn pointers_lead_to_values() {
     let part = expand(&store, &object, &Selector::Pointer("/a/1/b".into()), None).unwrap();
     assert_eq!(part.content, Content::Text("\"x\"".into()));
     assert_eq!(part.lines, Some(LineRange::new(2, 2).unwrap()));
-    let error = |selector: &str| expand(&store, &object, &Selector::Pointer(selector.into()), None).unwrap_err().kind;
+    let error = |selector: &str| {
+        expand(&store, &object, &Selector::Pointer(selector.into()), None)
+            .unwrap_err()
+            .kind
+    };
     assert_eq!(error("/a/2"), ErrorKind::NotFound);
     assert_eq!(error("a"), ErrorKind::InvalidInput);
 }
@@ -92,8 +96,14 @@ fn what_is_not_there_is_told_apart() {
     assert_eq!(kind(Selector::Match("three".into())), ErrorKind::NotFound);
     assert_eq!(kind(Selector::Match(String::new())), ErrorKind::InvalidInput);
     assert_eq!(kind(Selector::Pointer("/a".into())), ErrorKind::InvalidInput);
-    assert_eq!(expand(&store, &Digest::of(b"?"), &lines(1, 1), None).unwrap_err().kind, ErrorKind::NotFound);
-    assert_eq!(expand(&store, &object, &bytes(0, 3), Some(0)).unwrap_err().kind, ErrorKind::InvalidInput);
+    assert_eq!(
+        expand(&store, &Digest::of(b"?"), &lines(1, 1), None).unwrap_err().kind,
+        ErrorKind::NotFound
+    );
+    assert_eq!(
+        expand(&store, &object, &bytes(0, 3), Some(0)).unwrap_err().kind,
+        ErrorKind::InvalidInput
+    );
 }
 
 #[test]

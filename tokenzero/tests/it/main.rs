@@ -2,6 +2,7 @@
 
 mod equality;
 mod expansion;
+mod fixtures;
 mod projection;
 mod rebuild;
 mod values;

@@ -51,15 +51,27 @@ fn check(text: &str, kind: TextKind, budget: u64) {
         return;
     }
     assert!(!shown.cuts.is_empty());
-    assert!(rebuild::text(&engine, &store, &shown) == text.as_bytes(), "of {shown:?}");
+    assert!(
+        rebuild::text(&engine, &store, &shown) == text.as_bytes(),
+        "of {shown:?}"
+    );
     if shown.text.starts_with(['{', '"']) {
         return;
     }
     // The next character may cost several tokens, which matters to very small budgets only.
-    assert!(budget < 60 || shown.shown.tokens * 100 >= budget * 85, "{} of {budget}: {}", shown.shown.tokens, shown.text);
+    assert!(
+        budget < 60 || shown.shown.tokens * 100 >= budget * 85,
+        "{} of {budget}: {}",
+        shown.shown.tokens,
+        shown.text
+    );
     let content = engine.count(&rebuild::content(&shown)).tokens;
     if budget >= 300 {
-        assert!(content * 100 >= budget * 85, "{content} content of {budget} in {kind:?}: {}", shown.text);
+        assert!(
+            content * 100 >= budget * 85,
+            "{content} content of {budget} in {kind:?}: {}",
+            shown.text
+        );
     }
 }
 
@@ -77,8 +89,10 @@ fn text() -> impl Strategy<Value = String> {
     ];
     let lines = prop::collection::vec((line, 1..12_usize), 0..60);
     (lines, prop::bool::ANY, prop::sample::select(vec!["\n", "\r\n"])).prop_map(|(lines, last, end)| {
-        let lines: Vec<String> =
-            lines.into_iter().flat_map(|(line, times)| std::iter::repeat_n(line, times)).collect();
+        let lines: Vec<String> = lines
+            .into_iter()
+            .flat_map(|(line, times)| std::iter::repeat_n(line, times))
+            .collect();
         lines.join(end) + if last { end } else { "" }
     })
 }
@@ -107,8 +121,20 @@ fn a_budget_below_the_smallest_mark_is_invalid_and_says_what_would_do() {
     let text = "some words on a line\n".repeat(100);
     let store = MemoryStore::new();
     let error = project(&store, &text, TextKind::Detect, 3).unwrap_err();
-    assert_eq!((error.kind, error.path.as_deref()), (ErrorKind::InvalidInput, Some("budget")));
-    let least: u64 = error.detail.split("; ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert_eq!(
+        (error.kind, error.path.as_deref()),
+        (ErrorKind::InvalidInput, Some("budget"))
+    );
+    let least: u64 = error
+        .detail
+        .split("; ")
+        .nth(1)
+        .unwrap()
+        .split(' ')
+        .next()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!(project(&store, &text, TextKind::Detect, least).is_ok());
     assert!(project(&store, &text, TextKind::Detect, least - 1).is_err());
 }
@@ -142,12 +168,23 @@ fn what_cannot_be_stored_is_shown_whole_or_refused_never_cut() {
     let engine = TokenZero::default();
     let token = CancelToken::new();
     let text = "line\n".repeat(100);
-    assert_eq!(engine.project_text(&text, &how(TextKind::Text, 1000), &Full, &token).unwrap().text, text);
-    let error = engine.project_text(&text, &how(TextKind::Text, 50), &Full, &token).unwrap_err();
+    assert_eq!(
+        engine
+            .project_text(&text, &how(TextKind::Text, 1000), &Full, &token)
+            .unwrap()
+            .text,
+        text
+    );
+    let error = engine
+        .project_text(&text, &how(TextKind::Text, 50), &Full, &token)
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Budget);
     let value = serde_json::json!({ "text": text });
     assert!(engine.project_value(&value, 1000, &Full, &token).is_ok());
-    assert_eq!(engine.project_value(&value, 50, &Full, &token).unwrap_err().kind, ErrorKind::Budget);
+    assert_eq!(
+        engine.project_value(&value, 50, &Full, &token).unwrap_err().kind,
+        ErrorKind::Budget
+    );
 }
 
 #[test]
@@ -155,15 +192,26 @@ fn a_cancelled_projection_says_so() {
     let token = CancelToken::new();
     token.cancel();
     let engine = TokenZero::default();
-    let error = engine.project_text("x", &how(TextKind::Text, 9), &MemoryStore::new(), &token).unwrap_err();
+    let error = engine
+        .project_text("x", &how(TextKind::Text, 9), &MemoryStore::new(), &token)
+        .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Cancelled);
 }
 
 #[test]
 fn an_unknown_model_is_estimated_and_its_estimate_fits() {
-    let engine = TokenZero::new(TokenConfig { model_or_encoding: "unheard-of-1".into() });
+    let engine = TokenZero::new(TokenConfig {
+        model_or_encoding: "unheard-of-1".into(),
+    });
     let text = "some words on a line\n".repeat(300);
-    let shown = engine.project_text(&text, &how(TextKind::Text, 120), &MemoryStore::new(), &CancelToken::new()).unwrap();
+    let shown = engine
+        .project_text(
+            &text,
+            &how(TextKind::Text, 120),
+            &MemoryStore::new(),
+            &CancelToken::new(),
+        )
+        .unwrap();
     assert!(!shown.raw.exact && !shown.shown.exact && shown.shown.tokens <= 120);
     assert_eq!(shown.shown, engine.count(&shown.text));
 }
@@ -174,9 +222,19 @@ fn large_log(lines: usize) -> String {
     let mut log = String::new();
     for line in 1..=lines {
         if line % (lines / 3) == lines / 7 {
-            writeln!(log, "2024-05-01T10:00:00Z ERROR worker-{line}: lost connection to shard number {line}").unwrap();
+            writeln!(
+                log,
+                "2024-05-01T10:00:00Z ERROR worker-{line}: lost connection to shard number {line}"
+            )
+            .unwrap();
         } else {
-            writeln!(log, "2024-05-01T10:00:{:02}Z INFO request {line} took {} ms on host alpha", line % 60, line % 97).unwrap();
+            writeln!(
+                log,
+                "2024-05-01T10:00:{:02}Z INFO request {line} took {} ms on host alpha",
+                line % 60,
+                line % 97
+            )
+            .unwrap();
         }
     }
     log
@@ -189,11 +247,21 @@ fn a_large_object_is_projected_without_being_held() {
     let engine = TokenZero::default();
     let store = MemoryStore::new();
     let object = store.put(log.as_bytes()).unwrap();
-    let shown = engine.project_object(&object, &how(TextKind::Detect, 1000), &store, &CancelToken::new()).unwrap();
-    assert!(shown.shown.tokens <= 1000 && shown.shown.tokens >= 850, "{}", shown.shown.tokens);
+    let shown = engine
+        .project_object(&object, &how(TextKind::Detect, 1000), &store, &CancelToken::new())
+        .unwrap();
+    assert!(
+        shown.shown.tokens <= 1000 && shown.shown.tokens >= 850,
+        "{}",
+        shown.shown.tokens
+    );
     assert!(!shown.raw.exact && shown.shown.exact);
     let raw = engine.count(&log).tokens;
-    assert!(shown.raw.tokens.abs_diff(raw) * 20 < raw, "{} for {raw}", shown.raw.tokens);
+    assert!(
+        shown.raw.tokens.abs_diff(raw) * 20 < raw,
+        "{} for {raw}",
+        shown.raw.tokens
+    );
     assert!(shown.text.starts_with("[120000 lines, "), "{}", shown.text);
     for line in [17_142, 57_142, 97_142] {
         assert!(shown.text.contains(&format!("worker-{line}: lost")), "{}", shown.text);
@@ -214,12 +282,24 @@ fn large_objects_of_awkward_shapes_come_back() {
         [vec![b'x'; 3 << 20], b"\n".to_vec(), vec![b'y'; 3 << 20]].concat(),
         b"\n".repeat(5 << 20),
         "ERROR é\n".repeat(700_000).into_bytes(),
-        [b"a\n".repeat(2 << 20), b"error: in the middle\n".to_vec(), vec![b'z'; 1 << 20], b"\nb\n".repeat(1 << 20)].concat(),
+        [
+            b"a\n".repeat(2 << 20),
+            b"error: in the middle\n".to_vec(),
+            vec![b'z'; 1 << 20],
+            b"\nb\n".repeat(1 << 20),
+        ]
+        .concat(),
     ];
     for bytes in shapes {
         let object = store.put(&bytes).unwrap();
-        let shown = engine.project_object(&object, &how(TextKind::Log, 400), &store, &CancelToken::new()).unwrap();
-        assert!(shown.shown.tokens <= 400 && shown.shown.tokens >= 340, "{}", shown.shown.tokens);
+        let shown = engine
+            .project_object(&object, &how(TextKind::Log, 400), &store, &CancelToken::new())
+            .unwrap();
+        assert!(
+            shown.shown.tokens <= 400 && shown.shown.tokens >= 340,
+            "{}",
+            shown.shown.tokens
+        );
         assert!(rebuild::text(&engine, &store, &shown) == bytes, "{:.300}", shown.text);
     }
 }
@@ -230,7 +310,9 @@ fn bytes_outside_utf_8_are_shown_as_the_replacement_character() {
     let store = MemoryStore::new();
     let bytes = b"ok \xff line\n".repeat(400);
     let object = store.put(&bytes).unwrap();
-    let shown = engine.project_object(&object, &how(TextKind::Text, 100), &store, &CancelToken::new()).unwrap();
+    let shown = engine
+        .project_object(&object, &how(TextKind::Text, 100), &store, &CancelToken::new())
+        .unwrap();
     assert!(shown.text.contains("ok \u{fffd} line\n") && shown.shown.tokens <= 100);
     let missing = rebuild::expand(&engine, &store, &shown.handle.unwrap(), &shown.cuts[0]);
     assert!(bytes.windows(missing.len()).any(|part| part == missing));

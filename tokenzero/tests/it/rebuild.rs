@@ -6,7 +6,9 @@ use zero_contracts::{CancelToken, Handle, TokenEngine};
 
 /// Expands a cut and checks that it is as large as it says.
 pub fn expand(engine: &TokenZero, store: &MemoryStore, handle: &Handle, cut: &Cut) -> Vec<u8> {
-    let part = engine.expand(&handle.digest, &cut.selector, None, store, &CancelToken::new()).unwrap();
+    let part = engine
+        .expand(&handle.digest, &cut.selector, None, store, &CancelToken::new())
+        .unwrap();
     assert!(part.next.is_none());
     let bytes = part.content.into_bytes();
     assert_eq!(bytes.len() as u64, cut.bytes, "{cut:?}");
@@ -16,13 +18,19 @@ pub fn expand(engine: &TokenZero, store: &MemoryStore, handle: &Handle, cut: &Cu
 
 /// Puts a text together again; its kept parts must be UTF-8.
 pub fn text(engine: &TokenZero, store: &MemoryStore, shown: &ProjectedText) -> Vec<u8> {
-    let Some(handle) = &shown.handle else { return shown.text.clone().into_bytes() };
+    let Some(handle) = &shown.handle else {
+        return shown.text.clone().into_bytes();
+    };
     let (header, mut rest) = shown.text.split_once('\n').unwrap();
-    assert!(header.starts_with('[') && header.ends_with(" bytes in all]"), "{header}");
+    assert!(
+        header.starts_with('[') && header.ends_with(" bytes in all]"),
+        "{header}"
+    );
     let mut whole = Vec::new();
     for cut in &shown.cuts {
         let missing = expand(engine, store, handle, cut);
-        let (at, length) = find_mark(rest, cut, missing.last() == Some(&b'\n')).unwrap_or_else(|| panic!("no mark for {cut:?} in {rest:?}"));
+        let (at, length) = find_mark(rest, cut, missing.last() == Some(&b'\n'))
+            .unwrap_or_else(|| panic!("no mark for {cut:?} in {rest:?}"));
         whole.extend_from_slice(&rest.as_bytes()[..at]);
         rest = &rest[at + length..];
         whole.extend_from_slice(&missing);
@@ -74,7 +82,9 @@ pub fn json(engine: &TokenZero, store: &MemoryStore, shown: &str, handle: &Handl
     let mut rest = shown;
     let mut whole = Vec::new();
     for cut in cuts {
-        let Selector::Bytes(bytes) = &cut.selector else { panic!("{cut:?}") };
+        let Selector::Bytes(bytes) = &cut.selector else {
+            panic!("{cut:?}")
+        };
         let name = format!("bytes {}-{}", bytes.start(), bytes.end());
         let at = rest.find(&name).unwrap_or_else(|| panic!("no {name} in {rest}"));
         let (before, after) = (&rest[..at], &rest[at + name.len()..]);

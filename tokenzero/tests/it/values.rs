@@ -20,7 +20,10 @@ fn same_shape(shown: &Value, whole: &Value) -> bool {
                     Some(at) => {
                         let tail = shown.len() - at - 1;
                         shown[..at].iter().zip(whole).all(|(a, b)| same_shape(a, b))
-                            && shown[at + 1..].iter().zip(&whole[whole.len() - tail..]).all(|(a, b)| same_shape(a, b))
+                            && shown[at + 1..]
+                                .iter()
+                                .zip(&whole[whole.len() - tail..])
+                                .all(|(a, b)| same_shape(a, b))
                     }
                 }
         }
@@ -48,20 +51,39 @@ fn check(value: &Value, budget: u64) {
     assert_eq!(shown.shown.tokens, engine.count(&shown.value.0.to_string()).tokens);
     assert!(shown.shown.tokens <= budget && shown.shown.tokens <= raw);
     assert!(same_shape(&shown.value.0, value), "{}\n{value}", shown.value.0);
-    assert_eq!(engine.project_value(value, budget, &store, &token).unwrap(), shown, "the same again");
+    assert_eq!(
+        engine.project_value(value, budget, &store, &token).unwrap(),
+        shown,
+        "the same again"
+    );
     if raw <= budget {
         assert_eq!(shown.value.0, *value);
         return;
     }
     assert!(!shown.cuts.is_empty());
     if budget >= 100 {
-        assert!(shown.shown.tokens * 100 >= budget * 85, "{} of {budget}: {}", shown.shown.tokens, shown.value.0);
+        assert!(
+            shown.shown.tokens * 100 >= budget * 85,
+            "{} of {budget}: {}",
+            shown.shown.tokens,
+            shown.value.0
+        );
     }
     // The same as text, which comes back to the byte.
-    let how = ProjectText { kind: TextKind::Json, budget, ..ProjectText::default() };
+    let how = ProjectText {
+        kind: TextKind::Json,
+        budget,
+        ..ProjectText::default()
+    };
     let shown = engine.project_text(&text, &how, &store, &token).unwrap();
     serde_json::from_str::<Value>(&shown.text).unwrap();
-    let back = rebuild::json(&engine, &store, &shown.text, shown.handle.as_ref().unwrap(), &shown.cuts);
+    let back = rebuild::json(
+        &engine,
+        &store,
+        &shown.text,
+        shown.handle.as_ref().unwrap(),
+        &shown.cuts,
+    );
     assert_eq!(String::from_utf8(back).unwrap(), text);
 }
 
@@ -98,12 +120,20 @@ proptest! {
 fn arrays_stay_arrays_and_tell_how_many_items_are_missing() {
     let value = json!({"items": (0..5000).map(|n| json!({"id": n, "name": format!("item {n}")})).collect::<Vec<_>>(), "ok": true});
     check(&value, 300);
-    let shown = TokenZero::default().project_value(&value, 300, &MemoryStore::new(), &CancelToken::new()).unwrap().value.0;
+    let shown = TokenZero::default()
+        .project_value(&value, 300, &MemoryStore::new(), &CancelToken::new())
+        .unwrap()
+        .value
+        .0;
     let items = shown["items"].as_array().unwrap();
     assert_eq!(items[0]["name"], "item 0");
     assert_eq!(items.last().unwrap()["name"], "item 4999");
     assert_eq!(shown["ok"], true);
-    assert!(items.iter().any(|item| item.as_str().is_some_and(|text| text.contains(" items, bytes "))));
+    assert!(
+        items
+            .iter()
+            .any(|item| item.as_str().is_some_and(|text| text.contains(" items, bytes ")))
+    );
 }
 
 #[test]
@@ -120,8 +150,14 @@ fn keys_that_look_like_marks_are_not_overwritten() {
 fn deep_values_stay_readable() {
     let mut value = json!("end ".repeat(100));
     for n in 0..120 {
-        value = if n % 2 == 0 { json!([value, n]) } else { json!({"in": value, "pad": "p".repeat(20)}) };
+        value = if n % 2 == 0 {
+            json!([value, n])
+        } else {
+            json!({"in": value, "pad": "p".repeat(20)})
+        };
     }
-    let shown = TokenZero::default().project_value(&value, 300, &MemoryStore::new(), &CancelToken::new()).unwrap();
+    let shown = TokenZero::default()
+        .project_value(&value, 300, &MemoryStore::new(), &CancelToken::new())
+        .unwrap();
     assert!(shown.shown.tokens <= 300);
 }
