@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags, openat};
 use zero_contracts::files::CommitRecord;
+use zero_contracts::wire;
 use zero_contracts::{CellId, Digest, Epoch, Error, ErrorKind, SessionName};
 
 use crate::frame;
@@ -105,7 +106,7 @@ fn scan(bytes: &[u8], base: u64) -> Scan {
     let mut at = 0;
     while at < bytes.len() {
         if let Some(frame) = frame::read(bytes, at) {
-            match postcard::from_bytes(frame.payload) {
+            match wire::decode(frame.payload) {
                 Ok(record) => found.records.push((base + at as u64, frame.sequence, record)),
                 Err(e) => found.damage.push((
                     base + at as u64,
@@ -255,8 +256,7 @@ impl Journal {
         });
         let mut next = tail.next;
         for record in header.into_iter().chain(records) {
-            let payload = postcard::to_stdvec(&record)
-                .map_err(|e| Error::new(ErrorKind::Internal, format!("a journal record does not encode: {e}")))?;
+            let payload = wire::encode(&record)?;
             frame::write(&mut bytes, next, &payload);
             numbered.push((next, record));
             next += 1;
@@ -436,7 +436,7 @@ impl Journal {
             return Ok(None);
         };
         let bytes = self.read_from(segment, at).map_err(&fail)?.unwrap_or_default();
-        let record = frame::read(&bytes, 0).and_then(|frame| postcard::from_bytes::<Record>(frame.payload).ok());
+        let record = frame::read(&bytes, 0).and_then(|frame| wire::decode::<Record>(frame.payload).ok());
         let object = record.and_then(|r| r.objects().iter().find(|o| o.digest == *digest).cloned());
         Ok(object.map(|o| o.bytes).filter(|bytes| Digest::of(bytes) == *digest))
     }

@@ -6,6 +6,7 @@ mod capture;
 mod collect;
 mod config;
 mod engine;
+mod entry;
 mod frame;
 mod journal;
 mod node;

@@ -2,8 +2,8 @@
 //!
 //! What has to be durable before what (durability `power`; in parentheses why):
 //! 1. the journal's intents, before anything is made in the tree (else a crash leaves what nobody knows of);
-//! 2. the bytes of every new file, in the staging directory, before the first effect (else a path could hold a torn
-//!    file, which restoration would take for somebody else's);
+//! 2. the bytes of every new file, and the staging directory they are in, before the first effect (else a path could
+//!    hold a torn file, which restoration would take for somebody else's, or what was displaced be lost);
 //! 3. every directory entry and kept preimage, before the commit record (a record found after a crash means that the
 //!    tree is whole: only temporaries are left to remove);
 //! 4. the commit record, before the caller hears of success and before a displaced inode is removed.
@@ -18,7 +18,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
-use zero_contracts::objects::ObjectWriter as _;
 use zero_contracts::response::PathConflict;
 use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Handle, SessionName, WorkspacePath};
 
@@ -29,7 +28,7 @@ use crate::record::{Batch, Effect, Inline, Record};
 use crate::seam::Rename;
 use crate::stage::Planned;
 use crate::store::INLINE_BYTES;
-use crate::tree::{STAGING_PREFIX, changing, io, os, stat_at};
+use crate::tree::{STAGING_PREFIX, io, os};
 
 /// Preimages inside one record of the journal take at most this much; the rest become objects.
 const INLINE_TOTAL: u64 = 8 << 20;
@@ -147,6 +146,28 @@ pub(crate) struct Publication<'a> {
     pub token: &'a CancelToken,
 }
 
+/// What must not be lost while something later is kept: a path means another directory once a directory has moved, and
+/// what is moved into a new directory goes wherever that one went.
+#[derive(Default)]
+struct Order {
+    directory_made: bool,
+    directory_moved: bool,
+}
+
+impl Order {
+    fn must_flush_before(&self, effect: &Effect) -> bool {
+        self.directory_moved || (self.directory_made && matches!(effect, Effect::Rename { .. }))
+    }
+
+    fn note(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Create { after, .. } => self.directory_made |= after.is_directory(),
+            Effect::Rename { before, .. } => self.directory_moved |= before.is_directory(),
+            _ => {}
+        }
+    }
+}
+
 /// Why an effect was not published, with what is known of both versions.
 pub(crate) struct Refusal {
     pub error: Error,
@@ -194,9 +215,15 @@ impl Publication<'_> {
         let mut directories = Directories::new(self.shared);
         let staging = self.make_staging(tag, &mut directories)?;
         self.make_temporaries(&steps, &staging, &mut directories)?;
+        let mut order = Order::default();
         for step in &steps {
             self.token.check()?;
+            if order.must_flush_before(&step.effect) {
+                directories.sync()?;
+                order = Order::default();
+            }
             self.carry_out(&step.effect, &staging, &mut directories)?;
+            order.note(&step.effect);
         }
         directories.sync()?;
         Ok(())
@@ -335,6 +362,10 @@ impl Publication<'_> {
             }
         }
         self.sync_files(&mut open)?;
+        // The staging directory itself, too: a rename out of a directory that a crash may lose could lose what it
+        // displaced into it.
+        directories.mark(staging)?;
+        directories.sync()?;
         directories.mark(staging)
     }
 
@@ -363,7 +394,7 @@ impl Publication<'_> {
         let fail = |e: std::io::Error| io(&e, "preparing", path);
         match after {
             Node::Directory { mode } => {
-                seam.make_directory(staging, &name, 0o700).map_err(fail)?;
+                seam.make_directory(staging, &name, *mode & 0o777).map_err(fail)?;
                 let flags = rustix::fs::OFlags::RDONLY
                     | rustix::fs::OFlags::DIRECTORY
                     | rustix::fs::OFlags::NOFOLLOW
@@ -371,7 +402,13 @@ impl Publication<'_> {
                 let made = rustix::fs::openat(staging, &name[..], flags, rustix::fs::Mode::empty())
                     .map_err(|e| fail(e.into()))?;
                 self.inherit_group(path, made.as_fd())?;
-                seam.chmod(made.as_fd(), *mode).map_err(fail)?;
+                let own = rustix::fs::fstat(&made).map_err(|e| fail(e.into()))?;
+                if own.st_mode & 0o7777 != *mode {
+                    seam.chmod(made.as_fd(), *mode).map_err(fail)?;
+                    if self.shared.power() {
+                        seam.sync_directory(made.as_fd()).map_err(fail)?;
+                    }
+                }
                 Ok(None)
             }
             Node::Symlink { target } => {
@@ -521,17 +558,7 @@ impl Publication<'_> {
                 }
                 seam.chmod(handle.as_fd(), after.mode())
                     .map_err(|e| io(&e, "setting the mode of", path))?;
-                if self.shared.power() {
-                    // An O_PATH descriptor cannot be flushed; its directory's file system can.
-                    match self.shared.tree.open_file(path) {
-                        Ok((file, _)) => seam.sync(file.as_fd()),
-                        Err(_) => match self.shared.tree.directory(path) {
-                            Ok(directory) => seam.sync_directory(directory.as_fd()),
-                            Err(_) => seam.sync_all(self.shared.tree.root()),
-                        },
-                    }
-                    .map_err(|e| io(&e, "flushing", path))?;
-                }
+                self.shared.flush_mode(path)?;
             }
             Effect::Captured { .. } => {}
         }
@@ -612,192 +639,5 @@ fn rename_failed(e: &std::io::Error, path: &WorkspacePath) -> Error {
         )
         .with_path(path),
         _ => io(e, "publishing", path),
-    }
-}
-
-impl Shared {
-    /// Copies content into a new file, checking its digest.
-    pub fn copy_body(
-        &self,
-        body: &Body,
-        digest: &Digest,
-        bytes: u64,
-        into: std::os::fd::BorrowedFd<'_>,
-        path: &WorkspacePath,
-        token: &CancelToken,
-    ) -> Result<(), Error> {
-        let fail = |e: std::io::Error| io(&e, "writing", path);
-        if let Body::Memory(content) = body {
-            return self.seam.write(into, content).map_err(fail);
-        }
-        let mut source = self.open_body(body, digest)?;
-        let mut hasher = zero_contracts::Hasher::new();
-        let mut buffer = vec![0; bytes.clamp(1, 1 << 20) as usize];
-        loop {
-            token.check()?;
-            let mut filled = 0;
-            while filled < buffer.len() {
-                match source.read(&mut buffer[filled..]) {
-                    Ok(0) => break,
-                    Ok(n) => filled += n,
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(e) => return Err(crate::store::from_writer(e)),
-                }
-            }
-            if filled == 0 {
-                break;
-            }
-            hasher.update(&buffer[..filled]);
-            self.seam.write(into, &buffer[..filled]).map_err(fail)?;
-        }
-        if hasher.finish() == *digest {
-            Ok(())
-        } else {
-            Err(changing(path))
-        }
-    }
-
-    /// Gives a new file the owner, access list and extended attributes of the one it replaces, or refuses.
-    pub fn keep_attributes(
-        &self,
-        origin: &WorkspacePath,
-        file: std::os::fd::BorrowedFd<'_>,
-        path: &WorkspacePath,
-    ) -> Result<(), Error> {
-        let (old, meta) = self.tree.open_file(origin)?;
-        let fail = |e: Errno| os(e, "looking at", path);
-        let refused = |what: &str, e: &std::io::Error| {
-            Error::new(
-                ErrorKind::Denied,
-                format!("`{path}` cannot be replaced without losing its {what}: {e}"),
-            )
-            .with_path(path)
-        };
-        let own = rustix::fs::fstat(file).map_err(fail)?;
-        if (own.st_uid, own.st_gid) != (meta.uid, meta.gid) {
-            self.seam
-                .chown(file, meta.uid, meta.gid)
-                .map_err(|e| refused("owner", &e))?;
-        }
-        let names = |fd: std::os::fd::BorrowedFd<'_>| -> Result<Vec<Vec<u8>>, Errno> {
-            let mut list = Vec::with_capacity(64 * 1024);
-            match rustix::fs::flistxattr(fd, rustix::buffer::spare_capacity(&mut list)) {
-                Ok(_) => Ok(list
-                    .split(|&b| b == 0)
-                    .filter(|name| !name.is_empty())
-                    .map(<[u8]>::to_vec)
-                    .collect()),
-                Err(Errno::NOTSUP) => Ok(Vec::new()),
-                Err(e) => Err(e),
-            }
-        };
-        let wanted = names(old.as_fd()).map_err(fail)?;
-        for name in names(file).map_err(fail)? {
-            // A label that the system gives every new file is no attribute to take away.
-            if !wanted.contains(&name) && !name.starts_with(b"security.") {
-                self.seam
-                    .remove_xattr(file, &name)
-                    .map_err(|e| refused("attributes", &e))?;
-            }
-        }
-        for name in wanted {
-            let mut value = Vec::with_capacity(64 * 1024);
-            rustix::fs::fgetxattr(&old, &name[..], rustix::buffer::spare_capacity(&mut value)).map_err(fail)?;
-            let mut own = Vec::with_capacity(64 * 1024);
-            if rustix::fs::fgetxattr(file, &name[..], rustix::buffer::spare_capacity(&mut own)).is_ok() && own == value
-            {
-                continue;
-            }
-            self.seam
-                .set_xattr(file, &name, &value)
-                .map_err(|e| refused(&format!("attribute {}", String::from_utf8_lossy(&name)), &e))?;
-        }
-        Ok(())
-    }
-
-    /// What an entry of an open directory holds. With `keep`, the bytes of a large file become an object.
-    pub fn node_at(
-        &self,
-        directory: std::os::fd::BorrowedFd<'_>,
-        name: &[u8],
-        path: &WorkspacePath,
-        keep: bool,
-        token: &CancelToken,
-    ) -> Result<Option<Node>, Error> {
-        use rustix::fs::{Mode, OFlags, openat};
-        use zero_contracts::read::EntryKind;
-        let fail = |e: Errno| os(e, "reading", path);
-        let Some(meta) = stat_at(directory, name).map_err(fail)? else {
-            return Ok(None);
-        };
-        Ok(Some(match meta.kind {
-            EntryKind::Directory => Node::Directory { mode: meta.mode },
-            EntryKind::Symlink => Node::Symlink {
-                target: crate::tree::link_at(directory, name).map_err(fail)?,
-            },
-            EntryKind::Other => Node::Other,
-            EntryKind::File => {
-                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-                let mut file = std::fs::File::from(openat(directory, name, flags, Mode::empty()).map_err(fail)?);
-                if keep && meta.size > INLINE_BYTES {
-                    let mut writer = self.store.writer_of()?;
-                    crate::text::splice(&[], &mut file, &mut writer, token)?;
-                    let (digest, bytes) = Box::new(writer).finish()?;
-                    Node::File {
-                        mode: meta.mode,
-                        digest,
-                        bytes,
-                    }
-                } else {
-                    let (digest, bytes) = crate::tree::digest_of(&mut file, path, token)?;
-                    Node::File {
-                        mode: meta.mode,
-                        digest,
-                        bytes,
-                    }
-                }
-            }
-        }))
-    }
-
-    /// Stores the bytes of a file, so that a handle of them can be given.
-    pub fn keep_file(
-        &self,
-        directory: std::os::fd::BorrowedFd<'_>,
-        name: &[u8],
-        path: &WorkspacePath,
-    ) -> Result<Digest, Error> {
-        use rustix::fs::{Mode, OFlags, openat};
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let file = openat(directory, name, flags, Mode::empty()).map_err(|e| os(e, "reading", path))?;
-        let mut writer = self.store.writer_of()?;
-        crate::text::splice(&[], &mut std::fs::File::from(file), &mut writer, &CancelToken::new())?;
-        Ok(Box::new(writer).finish()?.0)
-    }
-
-    /// Stores the bytes of the live file at a canonical path, if one is there.
-    pub fn keep_live(&self, path: &WorkspacePath) -> Option<Handle> {
-        let (mut file, _) = self.tree.open_file(path).ok()?;
-        let mut writer = self.store.writer_of().ok()?;
-        crate::text::splice(&[], &mut file, &mut writer, &CancelToken::new()).ok()?;
-        Some(Handle::blob(Box::new(writer).finish().ok()?.0))
-    }
-
-    pub fn is_empty_directory(
-        &self,
-        directory: std::os::fd::BorrowedFd<'_>,
-        name: &[u8],
-        path: &WorkspacePath,
-    ) -> Result<bool, Error> {
-        use rustix::fs::{Dir, Mode, OFlags, openat};
-        let fail = |e: Errno| os(e, "listing", path);
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(directory, name, flags, Mode::empty()).map_err(fail)?;
-        for entry in Dir::read_from(&opened).map_err(fail)? {
-            if !matches!(entry.map_err(fail)?.file_name().to_bytes(), b"." | b"..") {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }

@@ -1,4 +1,4 @@
-//! What the journal says: plain data, postcard, in the order of the life of a transaction.
+//! What the journal says: plain data in the contracts' compact form (their seals leave fields out), in the order of the life of a transaction.
 //!
 //! `Intents` (any number) → `Captured…` → `Commit` → `Settled`, or `Intents` → `Restored`. A transaction without
 //! `Commit` is to be taken back; one with `Commit` and without `Settled` only has temporaries left to remove.

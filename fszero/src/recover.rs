@@ -1,14 +1,17 @@
 //! Ending what dead cells left open.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use rustix::fs::Dir;
 use zero_contracts::files::{Recovered, RecoveredOutcome};
-use zero_contracts::{CancelToken, Epoch, Error};
+use zero_contracts::{CancelToken, Epoch, Error, WorkspacePath};
 
 use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::record::Record;
 use crate::restore;
+use crate::tree::{STAGING_PREFIX, os};
 
 /// Rolls committed transactions forward and takes the others back, the newest first. The caller holds the lease.
 pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -> Result<Vec<Recovered>, Error> {
@@ -47,6 +50,38 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
             outcome,
         });
     }
+    sweep(shared)?;
     recovered.reverse();
     Ok(recovered)
+}
+
+/// Removes staging directories of transactions that are over: a loss of power may keep the journal's last word and lose
+/// the removal. One that the journal does not know may hold what it displaced; it is not touched.
+fn sweep(shared: &Shared) -> Result<(), Error> {
+    let root = WorkspacePath::root();
+    let fail = |e| os(e, "listing", &root);
+    let mut tags = HashSet::new();
+    for entry in Dir::read_from(shared.tree.root()).map_err(fail)? {
+        let entry = entry.map_err(fail)?;
+        let hex = entry
+            .file_name()
+            .to_bytes()
+            .strip_prefix(STAGING_PREFIX)
+            .and_then(|hex| std::str::from_utf8(hex).ok());
+        tags.extend(hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()));
+    }
+    if tags.is_empty() {
+        return Ok(());
+    }
+    for segment in shared.journal.segments()? {
+        for (_, _, record) in shared.journal.scan_segment(segment)?.records {
+            let (Record::Intents { batch, .. } | Record::CaptureEnded { batch, .. }) = record else {
+                continue;
+            };
+            if tags.contains(&batch.tag) {
+                restore::purge(shared, batch.tag)?;
+            }
+        }
+    }
+    Ok(())
 }

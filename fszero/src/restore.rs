@@ -7,7 +7,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::Dir;
+use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
 use zero_contracts::files::Restoration;
 use zero_contracts::response::PathConflict;
@@ -67,7 +67,8 @@ pub(crate) fn purge(shared: &Shared, tag: u64) -> Result<(), Error> {
         .map_err(|e| io(&e, "removing", &path))
 }
 
-/// Removes everything in a directory of ours. What was put into a directory that we had moved aside goes with it.
+/// Removes everything in a directory of ours. What was put into a directory that we had moved aside goes with it: only
+/// who holds a descriptor of it can have done that.
 fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(), Error> {
     let fail = |e: Errno| os(e, "listing", path);
     let mut names = Vec::new();
@@ -78,17 +79,16 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
             names.push(name.to_vec());
         }
     }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for name in names {
-        let gone = match shared.seam.unlink(directory.as_fd(), &name) {
-            Err(e)
-                if matches!(
-                    e.raw_os_error().map(Errno::from_raw_os_error),
-                    Some(Errno::ISDIR | Errno::PERM)
-                ) =>
-            {
+        let gone = match openat(directory, &name[..], flags, Mode::empty()) {
+            Ok(child) => {
+                empty(shared, &child, path)?;
                 shared.seam.remove_directory(directory.as_fd(), &name)
             }
-            other => other,
+            // A directory that may not be read: it goes if it is empty.
+            Err(Errno::ACCESS) => shared.seam.remove_directory(directory.as_fd(), &name),
+            Err(_) => shared.seam.unlink(directory.as_fd(), &name),
         };
         gone.map_err(|e| io(&e, "removing a temporary of", path))?;
     }
@@ -126,7 +126,19 @@ impl Restorer<'_> {
             }
             return Ok(());
         }
+        let (mut moved, mut directory_moved) = (false, false);
         for effect in batch.effects.iter().rev() {
+            // As in publication: what is moved out of a directory must not be lost while that directory's removal is
+            // kept, and a path means another directory once one has moved.
+            let made_directory = matches!(effect, Effect::Create { after, .. } if after.is_directory());
+            if directory_moved || (moved && made_directory) {
+                self.directories.sync()?;
+                (moved, directory_moved) = (false, false);
+            }
+            if let Effect::Rename { before, .. } = effect {
+                moved = true;
+                directory_moved |= before.is_directory();
+            }
             // Without a staging directory nothing that uses one was begun, or everything is back already.
             self.effect(effect, staging.as_ref())?;
             if matches!(effect, Effect::Rename { .. }) {
@@ -441,6 +453,7 @@ impl Restorer<'_> {
                 .seam
                 .chmod(handle.as_fd(), before.mode())
                 .map_err(Self::failed(path))?;
+            self.shared.flush_mode(path)?;
             self.restored(path);
         } else if meta.kind == before.kind() && meta.mode != before.mode() {
             let detail = format!(
@@ -499,6 +512,7 @@ impl Restorer<'_> {
                     .seam
                     .chmod(handle.as_fd(), *mode)
                     .map_err(Self::failed(path))?;
+                self.shared.flush_mode(path)?;
             }
         }
         Ok(())

@@ -133,9 +133,9 @@ fn longest_prefix(measure: &Measure, bytes: &[u8], budget: u64) -> (usize, u64) 
             high = middle - 1;
         }
     }
-    // A part of a first character is none.
     let whole = match boundary(bytes, 0, low) {
-        place if place < bytes.len() && bytes[place] & 0xc0 == 0x80 => 0,
+        // Bytes that are no text may have no boundary.
+        0 if !bytes.is_empty() && bytes[0] & 0xc0 == 0x80 => low,
         place => place,
     };
     if let Some(feed) = memchr::memrchr(b'\n', &bytes[..whole])

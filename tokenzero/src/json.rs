@@ -17,11 +17,16 @@ use std::ops::Range;
 
 pub(crate) use spans::{Kind, Tree, pointer};
 
+/// How many cuts are opened once more at the end.
+const OPENED: usize = 12;
+
 /// What a cut inside JSON left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub bytes: Range<usize>,
     pub what: What,
+    /// The string that was cut, or the first of the elements or members.
+    pub node: usize,
 }
 
 /// The kind of part.
@@ -101,6 +106,46 @@ pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -
     }
     if best.is_none() {
         keep(attempt(0), &mut best);
+    }
+    best.map(|found| fill(tree, found, budget, cost))
+}
+
+/// Shows more of the first cuts, while the budget allows: what one part could not use is handed to the next.
+fn fill(
+    tree: &Tree<'_>,
+    mut best: (Vec<Cut>, String, u64),
+    budget: u64,
+    cost: impl Fn(&str) -> u64,
+) -> (Vec<Cut>, String, u64) {
+    let mut at = 0;
+    for _ in 0..OPENED {
+        if best.2 * 100 >= budget * 97 || at >= best.0.len() {
+            break;
+        }
+        let cut = &best.0[at];
+        let (mut low, mut high) = (0, (cut.bytes.end - cut.bytes.start).min((budget - best.2) as usize * 128));
+        let mut opened = None;
+        while low < high {
+            let bytes = low + (high - low).div_ceil(2);
+            let mut cuts = best.0[..at].to_vec();
+            cuts.extend(allot::open(tree, &best.0[at], bytes));
+            cuts.extend_from_slice(&best.0[at + 1..]);
+            let text = write(tree.text, &cuts);
+            let tokens = cost(&text);
+            if tokens <= budget {
+                low = bytes;
+                let most = opened.as_ref().map_or(best.2, |(_, _, most): &(Vec<Cut>, String, u64)| *most);
+                if tokens > most {
+                    opened = Some((cuts, text, tokens));
+                }
+            } else {
+                high = bytes - 1;
+            }
+        }
+        match opened {
+            Some(more) => best = more,
+            None => at += 1,
+        }
     }
     best
 }

@@ -85,6 +85,8 @@ impl<'a> Units<'a> {
                 let mut from = start;
                 while from < end {
                     let to = if end - from <= longest { end } else { boundary(bytes, from, from + longest) };
+                    // Bytes that are no text may have no boundary.
+                    let to = if to == from { end.min(from + longest) } else { to };
                     units.push(Unit {
                         bytes: region.start + from as u64..region.start + to as u64,
                         line,
@@ -158,11 +160,11 @@ fn hole(bytes: Range<u64>, line: u64) -> Unit {
     }
 }
 
-/// Returns the last place at or before `at` (but after `from`) that does not part a UTF-8 character.
+/// Returns the last place at or before `at`, down to `from`, that does not part a UTF-8 character.
 pub(crate) fn boundary(bytes: &[u8], from: usize, at: usize) -> usize {
     let mut place = at.min(bytes.len());
     while place > from && place < bytes.len() && bytes[place] & 0xc0 == 0x80 {
         place -= 1;
     }
-    if place > from { place } else { at.min(bytes.len()) }
+    place
 }

@@ -12,6 +12,11 @@ use crate::retained::{Units, boundary};
 /// Share of the budget that marks may take, in hundredths, when something is chosen in the middle of a gap.
 const MARKS_SHARE: u64 = 11;
 
+/// How often the aim is corrected.
+const ATTEMPTS: usize = 10;
+/// Units that are added one by one at the end.
+const ADDED: usize = 8;
+
 /// What matters in a text, by kind.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wishes {
@@ -49,23 +54,43 @@ impl<'a> Selector<'a> {
 
     /// Returns the best excerpt of at most `budget` tokens, and what it costs; none if not even the marks fit.
     pub(crate) fn choose(&self, wishes: &Wishes, budget: u64) -> Option<(Excerpt, u64)> {
+        // Aims that were found to fit, and not to.
+        let (mut low, mut high) = (0, budget.saturating_mul(200));
         let mut aim = budget;
-        let mut best = None;
-        for _ in 0..6 {
-            let mut choice = self.pick(wishes, aim, budget);
+        let mut best: Option<(Choice, Excerpt, u64)> = None;
+        for _ in 0..ATTEMPTS {
+            let choice = self.pick(wishes, aim, budget);
             let (excerpt, cost) = self.write(&choice);
             if cost <= budget {
-                best = Some(self.fill(&mut choice, excerpt, cost, budget));
+                low = aim;
+                // Parts that cost much one by one may cost little together: a run of empty lines is a single token.
+                let scaled = u128::from(aim) * u128::from(budget) / u128::from(cost.max(1));
+                aim = u64::try_from(scaled).unwrap_or(u64::MAX).max(aim.saturating_add(budget - cost));
+                let full = cost * 100 >= budget * 95;
+                if best.as_ref().is_none_or(|(_, _, most)| cost > *most) {
+                    best = Some((choice, excerpt, cost));
+                }
+                if full {
+                    break;
+                }
+            } else {
+                high = aim;
+                let over = cost - budget;
+                aim = aim.saturating_sub(over + over / 8 + 1);
+            }
+            if aim <= low || aim >= high {
+                aim = low + (high - low) / 2;
+            }
+            if aim == low {
                 break;
             }
-            let over = cost - budget;
-            aim = aim.saturating_sub(over + over / 8 + 1);
         }
-        best.or_else(|| {
-            let mut choice = self.nothing();
+        let best = best.or_else(|| {
+            let choice = self.nothing();
             let (excerpt, cost) = self.write(&choice);
-            (cost <= budget).then(|| self.fill(&mut choice, excerpt, cost, budget))
-        })
+            (cost <= budget).then_some((choice, excerpt, cost))
+        });
+        best.map(|(mut choice, excerpt, cost)| self.fill(&mut choice, excerpt, cost, budget))
     }
 
     /// Tokens of the smallest excerpt.
@@ -129,7 +154,10 @@ impl<'a> Selector<'a> {
     fn fill(&self, choice: &mut Choice, excerpt: Excerpt, cost: u64, budget: u64) -> (Excerpt, u64) {
         let mut best = (excerpt, cost);
         let mut from = 0;
-        while best.1 * 50 < budget * 49 {
+        for _ in 0..ADDED {
+            if best.1 * 50 >= budget * 49 {
+                break;
+            }
             let Some(unit) = (from..self.units.units.len()).find(|&unit| {
                 let follows = unit == 0 || choice.kept[unit - 1];
                 follows && !choice.kept[unit] && !self.folded[unit] && self.units.units[unit].region.is_some()

@@ -11,10 +11,11 @@ mod extension {
 }
 
 /// The scripts in the order they run. Names starting with `ext:` mark frames of stack traces that a cell never sees.
-const SCRIPTS: [(&str, &str); 8] = [
+const SCRIPTS: [(&str, &str); 9] = [
     ("ext:zero/00_primordials.js", "js/00_primordials.js"),
     ("ext:zero/10_errors.js", "js/10_errors.js"),
     ("ext:zero/20_json.js", "js/20_json.js"),
+    ("ext:zero/21_intl.js", "js/21_intl.js"),
     ("ext:zero/30_console.js", "js/30_console.js"),
     ("ext:zero/40_encoding.js", "js/40_encoding.js"),
     ("ext:zero/41_url.js", "js/41_url.js"),

@@ -37,7 +37,11 @@ fn edited(source: &[u8], change: &str) -> Result<Vec<u8>, Error> {
 #[track_caller]
 fn gives(source: &[u8], change: &str, expected: &[u8]) {
     let got = edited(source, change).unwrap_or_else(|e| panic!("{change}: {e}"));
-    assert_eq!(String::from_utf8_lossy(&got), String::from_utf8_lossy(expected), "{change}");
+    assert_eq!(
+        String::from_utf8_lossy(&got),
+        String::from_utf8_lossy(expected),
+        "{change}"
+    );
     assert_eq!(got, expected);
 }
 
@@ -51,23 +55,63 @@ fn conflicts(source: &[u8], change: &str, word: &str) {
 fn replacement_is_literal_and_keeps_what_it_does_not_name() {
     gives(b"a", r#"{"find": "a", "replacement": "$&$1\\0"}"#, b"$&$1\\0");
     gives(b"a\r\nb\r\n", r#"{"find": "a", "replacement": "x"}"#, b"x\r\nb\r\n");
-    gives(b"a\r\nb\r\nc", r#"{"find": "a\nb", "replacement": "x\ny\nz"}"#, b"x\r\ny\r\nz\r\nc");
+    gives(
+        b"a\r\nb\r\nc",
+        r#"{"find": "a\nb", "replacement": "x\ny\nz"}"#,
+        b"x\r\ny\r\nz\r\nc",
+    );
     gives(b"a\nb\r\nc\n", r#"{"find": "b\nc", "replacement": "d"}"#, b"a\nd\n");
-    gives(b"a\nb\r\nc\n", r#"{"find": "a\nb", "replacement": "x\ny"}"#, b"x\ny\r\nc\n");
-    gives(b"\xef\xbb\xbfa\xff\xfea", r#"{"find": "a", "replacement": "é", "count": 2}"#, b"\xef\xbb\xbf\xc3\xa9\xff\xfe\xc3\xa9");
-    gives(b"aaaaa", r#"{"find": "aa", "replacement": "b", "count": "all"}"#, b"bba");
+    gives(
+        b"a\nb\r\nc\n",
+        r#"{"find": "a\nb", "replacement": "x\ny"}"#,
+        b"x\ny\r\nc\n",
+    );
+    gives(
+        b"\xef\xbb\xbfa\xff\xfea",
+        r#"{"find": "a", "replacement": "é", "count": 2}"#,
+        b"\xef\xbb\xbf\xc3\xa9\xff\xfe\xc3\xa9",
+    );
+    gives(
+        b"aaaaa",
+        r#"{"find": "aa", "replacement": "b", "count": "all"}"#,
+        b"bba",
+    );
     gives(b"x", r#"{"find": "x", "replacement": ""}"#, b"");
 }
 
 #[test]
 fn counts_that_differ_are_told_with_their_places() {
-    conflicts(b"x\nx\n", r#"{"find": "x", "replacement": "y"}"#, "there are 2 matches (lines 1, 2) where 1 was expected");
-    conflicts(b"x\n", r#"{"find": "x", "replacement": "y", "count": 2}"#, "there is 1 match (line 1) where 2 were expected");
-    conflicts(b"let  a = 1;\n", r#"{"find": "let a = 1;", "replacement": "y"}"#, "line 1 is the same but for white space");
-    conflicts(b"fn alpha() {}\nfn beta() {}\n", r#"{"find": "fn alphas() {}", "replacement": "y"}"#, "nearest is line 1");
-    conflicts(b"zzz", r#"{"find": "qqq", "replacement": "y", "count": "all"}"#, "does not occur");
+    conflicts(
+        b"x\nx\n",
+        r#"{"find": "x", "replacement": "y"}"#,
+        "there are 2 matches (lines 1, 2) where 1 was expected",
+    );
+    conflicts(
+        b"x\n",
+        r#"{"find": "x", "replacement": "y", "count": 2}"#,
+        "there is 1 match (line 1) where 2 were expected",
+    );
+    conflicts(
+        b"let  a = 1;\n",
+        r#"{"find": "let a = 1;", "replacement": "y"}"#,
+        "line 1 is the same but for white space",
+    );
+    conflicts(
+        b"fn alpha() {}\nfn beta() {}\n",
+        r#"{"find": "fn alphas() {}", "replacement": "y"}"#,
+        "nearest is line 1",
+    );
+    conflicts(
+        b"zzz",
+        r#"{"find": "qqq", "replacement": "y", "count": "all"}"#,
+        "does not occur",
+    );
     let many = "x\n".repeat(50);
-    conflicts(many.as_bytes(), r#"{"find": "x", "replacement": "y"}"#, "50 matches (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)");
+    conflicts(
+        many.as_bytes(),
+        r#"{"find": "x", "replacement": "y"}"#,
+        "50 matches (lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …)",
+    );
 }
 
 #[test]
@@ -80,17 +124,37 @@ fn lines_keep_their_ends() {
         ("a\nb\nc", r#"{"lines": [2, 3], "content": ""}"#, "a"),
         ("a\nb\nc\n", r#"{"lines": [2, 3], "content": ""}"#, "a\n"),
         ("a\nb\nc\n", r#"{"lines": [1, 3], "content": ""}"#, ""),
-        ("a\r\nb\r\n", r#"{"lines": [1, 1], "content": "x\ny"}"#, "x\r\ny\r\nb\r\n"),
-        ("a\nb\r\nc\n", r#"{"lines": [2, 2], "content": "x\ny"}"#, "a\nx\r\ny\r\nc\n"),
-        ("\u{feff}a\nb\n", r#"{"lines": [1, 1], "content": "x"}"#, "\u{feff}x\nb\n"),
-        ("\u{feff}a\nb\n", r#"{"lines": [1, 1], "content": "\ufeffx"}"#, "\u{feff}x\nb\n"),
+        (
+            "a\r\nb\r\n",
+            r#"{"lines": [1, 1], "content": "x\ny"}"#,
+            "x\r\ny\r\nb\r\n",
+        ),
+        (
+            "a\nb\r\nc\n",
+            r#"{"lines": [2, 2], "content": "x\ny"}"#,
+            "a\nx\r\ny\r\nc\n",
+        ),
+        (
+            "\u{feff}a\nb\n",
+            r#"{"lines": [1, 1], "content": "x"}"#,
+            "\u{feff}x\nb\n",
+        ),
+        (
+            "\u{feff}a\nb\n",
+            r#"{"lines": [1, 1], "content": "\ufeffx"}"#,
+            "\u{feff}x\nb\n",
+        ),
         ("", r#"{"lines": [1, 1], "content": "x\n"}"#, "x\n"),
         ("a", r#"{"lines": [1, 1], "content": "b"}"#, "b"),
         ("\n\n", r#"{"lines": [2, 2], "content": "x"}"#, "\nx\n"),
     ] {
         gives(source.as_bytes(), change, expected.as_bytes());
     }
-    conflicts(b"a\n", r#"{"lines": [2, 3], "content": "x"}"#, "starts at 2 but there are 1 lines");
+    conflicts(
+        b"a\n",
+        r#"{"lines": [2, 3], "content": "x"}"#,
+        "starts at 2 but there are 1 lines",
+    );
 }
 
 #[test]
@@ -102,10 +166,26 @@ fn insertions_go_beside_lines() {
         ("a\nb", r#"{"insertAfter": 2, "content": "x\n"}"#, "a\nb\nx"),
         ("a", r#"{"insertAfter": 1, "content": "b"}"#, "a\nb"),
         ("a\r\nb", r#"{"insertAfter": 2, "content": "x\ny"}"#, "a\r\nb\r\nx\r\ny"),
-        ("a\nbcd\ne\n", r#"{"insertBefore": "c", "content": "x"}"#, "a\nx\nbcd\ne\n"),
-        ("a\nbcd\ne\n", r#"{"insertAfter": "a\nb", "content": "x"}"#, "a\nbcd\nx\ne\n"),
-        ("a\r\nb\r\n", r#"{"insertAfter": "a\n", "content": "x"}"#, "a\r\nx\r\nb\r\n"),
-        ("\u{feff}a\n", r#"{"insertBefore": 1, "content": "x"}"#, "\u{feff}x\na\n"),
+        (
+            "a\nbcd\ne\n",
+            r#"{"insertBefore": "c", "content": "x"}"#,
+            "a\nx\nbcd\ne\n",
+        ),
+        (
+            "a\nbcd\ne\n",
+            r#"{"insertAfter": "a\nb", "content": "x"}"#,
+            "a\nbcd\nx\ne\n",
+        ),
+        (
+            "a\r\nb\r\n",
+            r#"{"insertAfter": "a\n", "content": "x"}"#,
+            "a\r\nx\r\nb\r\n",
+        ),
+        (
+            "\u{feff}a\n",
+            r#"{"insertBefore": 1, "content": "x"}"#,
+            "\u{feff}x\na\n",
+        ),
         ("", r#"{"insertAfter": 0, "content": "x"}"#, "x"),
     ] {
         gives(source.as_bytes(), change, expected.as_bytes());
@@ -118,15 +198,37 @@ fn insertions_go_beside_lines() {
 fn patches_need_exact_context() {
     let patch = r#"{"patch": "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\n+b2\n c\n@@ -5,2 +6,1 @@\n e\n-f\n"}"#;
     gives(b"a\nb\nc\nd\ne\nf\n", patch, b"a\nB\nb2\nc\nd\ne\n");
-    gives(b"a\r\nb\r\nc\r\nd\r\ne\r\nf\r\n", patch, b"a\r\nB\r\nb2\r\nc\r\nd\r\ne\r\n");
+    gives(
+        b"a\r\nb\r\nc\r\nd\r\ne\r\nf\r\n",
+        patch,
+        b"a\r\nB\r\nb2\r\nc\r\nd\r\ne\r\n",
+    );
     gives(b"0\n0\na\nb\nc\nd\ne\nf\n", patch, b"0\n0\na\nB\nb2\nc\nd\ne\n");
     conflicts(b"a\nb \nc\nd\ne\nf\n", patch, "hunk 1 does not fit anywhere");
     conflicts(b"0\na\nb\nc\na\nb\nc\n", patch, "fits at lines 2 and 5");
-    gives(b"a\nb", r#"{"patch": "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n"}"#, b"a\nc\n");
-    gives(b"a\nb\n", r#"{"patch": "@@ -2 +2 @@\n-b\n+c\n\\ No newline at end of file\n"}"#, b"a\nc");
+    gives(
+        b"a\nb",
+        r#"{"patch": "@@ -2 +2 @@\n-b\n\\ No newline at end of file\n+c\n"}"#,
+        b"a\nc\n",
+    );
+    gives(
+        b"a\nb\n",
+        r#"{"patch": "@@ -2 +2 @@\n-b\n+c\n\\ No newline at end of file\n"}"#,
+        b"a\nc",
+    );
     gives(b"", r#"{"patch": "@@ -0,0 +1,2 @@\n+a\n+b\n"}"#, b"a\nb\n");
-    gives(b"\xef\xbb\xbfa\n", r#"{"patch": "@@ -1 +1 @@\n-a\n+b\n"}"#, b"\xef\xbb\xbfb\n");
-    for bad in ["nothing", "@@ -1 +1 @@\n-a\n", "@@ -1 +1 @@\n-a\n+b\n+c\n", "@@ bad @@\n", "@@ -1 +1 @@\n*a\n"] {
+    gives(
+        b"\xef\xbb\xbfa\n",
+        r#"{"patch": "@@ -1 +1 @@\n-a\n+b\n"}"#,
+        b"\xef\xbb\xbfb\n",
+    );
+    for bad in [
+        "nothing",
+        "@@ -1 +1 @@\n-a\n",
+        "@@ -1 +1 @@\n-a\n+b\n+c\n",
+        "@@ bad @@\n",
+        "@@ -1 +1 @@\n*a\n",
+    ] {
         let change = Change::Patch { patch: bad.into() };
         let error = edited_in(9, b"a\n", &change).unwrap_err();
         assert!(matches!(error.kind, ErrorKind::InvalidInput), "{bad:?}: {error}");
@@ -183,7 +285,7 @@ proptest! {
                 let trimmed = head.strip_suffix(b"\n").map(|h| h.strip_suffix(b"\r").unwrap_or(h)).unwrap_or(&head);
                 prop_assert!(rest.starts_with(&head) || (content.is_empty() && rest == trimmed));
                 prop_assert!(rest.ends_with(&tail));
-                if !content.is_empty() && !rest.is_empty() && !body.is_empty() {
+                if !content.is_empty() && !content.ends_with("\n\n") && !rest.is_empty() && !body.is_empty() {
                     // A text whose last line is empty cannot lack the line end of the one before.
                     let cut = rest.strip_suffix(b"\n").map(|r| r.strip_suffix(b"\r").unwrap_or(r));
                     let last_empty = cut.is_some_and(|r| r.is_empty() || r.ends_with(b"\n"));

@@ -25,6 +25,40 @@ pub(super) fn cuts(tree: &Tree<'_>, bytes: usize) -> Vec<Cut> {
     cuts
 }
 
+/// Shows about `bytes` bytes more of what one cut left out; returns the cuts in its place.
+pub(super) fn open(tree: &Tree<'_>, cut: &Cut, bytes: usize) -> Vec<Cut> {
+    let mut cuts = Vec::new();
+    let mut allot = Allot {
+        tree,
+        cuts: &mut cuts,
+        too_deep: tree.nodes.iter().any(|node| node.depth > DEEPEST),
+    };
+    match cut.what {
+        What::Text => {
+            let more = part_end(&tree.text[cut.bytes.clone()], bytes);
+            let rest = cut.bytes.start + more..cut.bytes.end;
+            if rest.len() > MARK {
+                allot.cuts.push(Cut { bytes: rest, ..cut.clone() });
+            }
+        }
+        What::Items(count) | What::Members(count, _) => {
+            let node = &tree.nodes[cut.node];
+            if node.depth > DEEPEST && allot.too_deep {
+                return vec![cut.clone()];
+            }
+            allot.node(cut.node, bytes.saturating_sub(node.start - node.member));
+            if count > 1 {
+                let next = node.skip;
+                let siblings: Vec<usize> = tree.children(node.parent).collect();
+                let what = allot.what(node.parent, &siblings, count - 1);
+                let rest = tree.nodes[next].member..cut.bytes.end;
+                allot.cuts.push(Cut { bytes: rest, what, node: next });
+            }
+        }
+    }
+    cuts
+}
+
 struct Allot<'a, 'c> {
     tree: &'a Tree<'a>,
     cuts: &'c mut Vec<Cut>,
@@ -45,13 +79,14 @@ impl Allot<'_, '_> {
         }
         match node.kind {
             Kind::Scalar => size,
-            Kind::String => self.string(node.start + 1, node.end - 1, bytes),
+            Kind::String => self.string(index, bytes),
             Kind::Array | Kind::Object => self.container(index, bytes),
         }
     }
 
-    /// Cuts the inside `start..end` of a string to about `bytes` bytes: two thirds head, one third tail.
-    fn string(&mut self, start: usize, end: usize, bytes: usize) -> usize {
+    /// Cuts the inside of a string to about `bytes` bytes: two thirds head, one third tail.
+    fn string(&mut self, node: usize, bytes: usize) -> usize {
+        let (start, end) = (self.tree.nodes[node].start + 1, self.tree.nodes[node].end - 1);
         let size = end - start;
         if size <= MARK {
             return size + 2;
@@ -66,6 +101,7 @@ impl Allot<'_, '_> {
         self.cuts.push(Cut {
             bytes: start + head..start + tail,
             what: What::Text,
+            node,
         });
         size - (tail - head) + MARK + 2
     }
@@ -90,10 +126,10 @@ impl Allot<'_, '_> {
             let end = children.get(at + 1).map_or(inside.end, |next| self.tree.nodes[*next].member);
             end - start
         };
-        let least = if is_array { LEAST_ITEM.max(bytes / 8) } else { LEAST_MEMBER };
-        let level = level(children.len(), &size, room);
-        if level >= least || is_one_that_can_be_cut(&children, self.tree, level) {
-            return around + self.shown(&children, 0..children.len(), level, room);
+        let least = if is_array { LEAST_ITEM.max(bytes / 8).min(room / 2) } else { LEAST_MEMBER.min(room / 2) };
+        let all_level = level(children.len(), &size, room);
+        if (room > 2 * MARK && all_level >= least) || is_one_that_can_be_cut(&children, self.tree, all_level) {
+            return around + self.shown(&children, 0..children.len(), all_level, room);
         }
         // Not all can be shown: some from the head, fewer from the tail.
         let room = room.saturating_sub(MARK);
@@ -125,13 +161,13 @@ impl Allot<'_, '_> {
         }
         let tail_bytes: usize = (tail..children.len()).map(size).sum();
         let head_room = room.saturating_sub(tail_bytes);
-        let head_level = level_of(head, &size, head_room);
+        let head_level = level(head, &size, head_room);
         let shown = self.shown(&children, 0..head, head_level, head_room);
         if tail - head > 0 {
             let start = self.tree.nodes[children[head]].member;
             let end = self.tree.nodes[children[tail - 1]].end;
             let what = self.what(index, &children, tail - head);
-            self.cuts.push(Cut { bytes: start..end, what });
+            self.cuts.push(Cut { bytes: start..end, what, node: children[head] });
         }
         around + shown + MARK + self.shown(&children, tail..children.len(), usize::MAX, tail_bytes)
     }
@@ -161,7 +197,7 @@ impl Allot<'_, '_> {
             return size;
         }
         let what = self.what(index, children, children.len());
-        self.cuts.push(Cut { bytes: inside, what });
+        self.cuts.push(Cut { bytes: inside, what, node: children[0] });
         MARK
     }
 
@@ -170,7 +206,7 @@ impl Allot<'_, '_> {
             return What::Items(count);
         }
         // The mark's key must be none of the object's.
-        let key = |spaces: usize| Cut { bytes: 0..0, what: What::Members(count, spaces) }.text();
+        let key = |spaces: usize| Cut { bytes: 0..0, what: What::Members(count, spaces), node: 0 }.text();
         let taken = |spaces: usize| {
             let key = key(spaces);
             let key = key.split_once(':').map_or("", |(key, _)| key);
@@ -189,10 +225,6 @@ fn is_one_that_can_be_cut(children: &[usize], tree: &Tree<'_>, level: usize) -> 
 
 /// The level to which parts can be filled so that they take `room` bytes together.
 fn level(count: usize, size: &impl Fn(usize) -> usize, room: usize) -> usize {
-    level_of(count, size, room)
-}
-
-fn level_of(count: usize, size: &impl Fn(usize) -> usize, room: usize) -> usize {
     if count == 0 || room / count == 0 {
         return 0;
     }

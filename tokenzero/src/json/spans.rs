@@ -23,6 +23,8 @@ pub(crate) struct Node {
     pub end: usize,
     /// Where its member starts (its key), or it does itself.
     pub member: usize,
+    /// The container around it; itself for the outermost.
+    pub parent: usize,
     /// Number of containers around it.
     pub depth: u32,
     /// The node after it and all it holds; its first child, if any, is the next node.
@@ -85,6 +87,7 @@ impl<'a> Tree<'a> {
                 start,
                 end: at,
                 member: member.take().unwrap_or(start),
+                parent: open.last().copied().unwrap_or(0),
                 depth: open.len() as u32,
                 skip: nodes.len() + 1,
             });

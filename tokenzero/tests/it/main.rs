@@ -5,3 +5,8 @@ mod expansion;
 mod projection;
 mod rebuild;
 mod values;
+
+/// Number of cases of a random test; `TOKENZERO_CASES` multiplies it.
+fn cases(default: u32) -> u32 {
+    std::env::var("TOKENZERO_CASES").map_or(default, |times| default * times.parse::<u32>().unwrap())
+}

@@ -84,7 +84,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig { cases: crate::cases(150), max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_promise_over_random_texts_and_budgets(

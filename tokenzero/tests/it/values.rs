@@ -86,7 +86,7 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig { cases: crate::cases(150), max_shrink_iters: 100, ..ProptestConfig::default() })]
 
     #[test]
     fn every_promise_over_random_values_and_budgets(value in value(), budget in prop_oneof![1..100_u64, 100..2000_u64]) {

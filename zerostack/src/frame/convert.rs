@@ -1,5 +1,6 @@
 //! Small conversions between Rust and V8 values, none of which can run code of the cell.
 
+use std::ptr;
 use std::sync::atomic::Ordering;
 
 use deno_core::v8;
@@ -37,8 +38,13 @@ pub(super) fn bytes_of(value: v8::Local<'_, v8::Value>) -> Option<Vec<u8>> {
         return Some(bytes);
     }
     let buffer = v8::Local::<v8::ArrayBuffer>::try_from(value).ok()?;
-    let store = buffer.get_backing_store();
-    Some(store.iter().map(std::cell::Cell::get).collect())
+    let mut bytes = vec![0; buffer.byte_length()];
+    if let Some(data) = buffer.data() {
+        // SAFETY: V8 owns `byte_length` bytes there as long as the buffer is neither detached nor collected, and no JavaScript
+        // runs in between; `bytes` is a fresh allocation of that length.
+        unsafe { ptr::copy_nonoverlapping(data.as_ptr().cast::<u8>(), bytes.as_mut_ptr(), bytes.len()) };
+    }
+    Some(bytes)
 }
 
 /// Makes a `Uint8Array` within the buffer budget: none past it. (V8 ends the process when its own allocation fails here, so
@@ -64,9 +70,9 @@ pub(super) fn new_bytes<'s>(
         }
     }
     let buffer = v8::ArrayBuffer::new(scope, bytes.len());
-    let store = buffer.get_backing_store();
-    for (cell, byte) in store.iter().zip(bytes) {
-        cell.set(*byte);
+    if let Some(data) = buffer.data() {
+        // SAFETY: the buffer was made just now with this length, and nothing else knows of it.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.as_ptr().cast::<u8>(), bytes.len()) };
     }
     v8::Uint8Array::new(scope, buffer, 0, bytes.len())
 }

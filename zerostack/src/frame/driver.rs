@@ -97,7 +97,10 @@ async fn live(
     );
     pending.sort_unstable_by_key(|(id, _)| *id);
     drop(running.futures);
-    driver.runtime.v8_isolate().cancel_terminate_execution();
+    let isolate = driver.runtime.v8_isolate();
+    isolate.cancel_terminate_execution();
+    let used = isolate.get_heap_statistics().used_heap_size();
+    shared.heap_peak.fetch_max(used, Ordering::AcqRel);
     (settled, pending.into_iter().map(|(_, operation)| operation).collect())
 }
 

@@ -26,12 +26,8 @@ impl Cgroups {
     /// # Errors
     /// When there is no writable cgroup v2 hierarchy with `cgroup.kill`: the tier is not to be had here.
     pub(crate) fn create(name: &str, tasks: u32) -> io::Result<Self> {
-        let mounts = fs::read("/proc/self/mountinfo")?;
-        let own = fs::read("/proc/self/cgroup")?;
-        let root = mount_of(&mounts, "cgroup2", None).ok_or_else(|| missing("no cgroup v2 hierarchy is mounted"))?;
-        let place = membership(&own, b"").ok_or_else(|| missing("this process is in no cgroup v2"))?;
-        let parent = choose_parent(&root, &place);
-        let unified = parent.join(name);
+        let places = Places::find()?;
+        let unified = places.unified?.join(name);
         fs::create_dir(&unified)?;
         let mut made = Self {
             unified,
@@ -44,14 +40,11 @@ impl Cgroups {
         }
         made.counted = fs::write(made.unified.join("pids.max"), tasks.to_string()).is_ok();
         if !made.counted
-            && let Some(root) = mount_of(&mounts, "cgroup", Some("pids"))
-            && let Some(place) = membership(&own, b"pids")
+            && let Some(dir) = places.pids.map(|dir| dir.join(name))
+            && fs::create_dir(&dir).is_ok()
         {
-            let dir = beneath(&root, &place).join(name);
-            if fs::create_dir(&dir).is_ok() {
-                made.counted = fs::write(dir.join("pids.max"), tasks.to_string()).is_ok();
-                made.pids = Some(dir);
-            }
+            made.counted = fs::write(dir.join("pids.max"), tasks.to_string()).is_ok();
+            made.pids = Some(dir);
         }
         Ok(made)
     }
@@ -101,6 +94,41 @@ impl Cgroups {
     /// Removes the directories; they must be empty.
     pub(crate) fn remove(&self) {
         self.dirs().for_each(|dir| remove(dir));
+    }
+}
+
+/// Where the cgroups of trees are made.
+struct Places {
+    unified: io::Result<PathBuf>,
+    pids: Option<PathBuf>,
+}
+
+impl Places {
+    fn find() -> io::Result<Self> {
+        let mounts = fs::read("/proc/self/mountinfo")?;
+        let own = fs::read("/proc/self/cgroup")?;
+        let unified = mount_of(&mounts, "cgroup2", None)
+            .zip(membership(&own, b""))
+            .map(|(root, place)| choose_parent(&root, &place))
+            .ok_or_else(|| missing("no cgroup v2 hierarchy is mounted"));
+        let pids = mount_of(&mounts, "cgroup", Some("pids"))
+            .zip(membership(&own, b"pids"))
+            .map(|(root, place)| beneath(&root, &place));
+        Ok(Self { unified, pids })
+    }
+}
+
+/// The name of the cgroups of a supervisor's tree.
+pub(crate) fn name_of(supervisor: crate::identity::Identity) -> String {
+    format!("zero-{}-{}", supervisor.pid, supervisor.start)
+}
+
+/// Removes the empty cgroups a dead supervisor left, if it made any.
+pub(crate) fn remove_named(name: &str) {
+    if let Ok(places) = Places::find() {
+        for dir in [places.unified.ok(), places.pids].into_iter().flatten() {
+            remove(&dir.join(name));
+        }
     }
 }
 

@@ -37,6 +37,7 @@ mod processes;
 pub mod protocol;
 mod running;
 mod spec;
+mod start;
 mod sys;
 
 pub use canceller::Canceller;

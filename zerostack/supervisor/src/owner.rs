@@ -24,6 +24,7 @@ mod supervise;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 
+use crate::cgroup;
 use crate::identity::Identity;
 use crate::marker::{self, Marker};
 use crate::protocol::{self, Start, ToHost};
@@ -129,6 +130,7 @@ fn guard(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
     };
     // The command's pipes and the socket are the supervisor's now; a copy here would keep them from ending.
     drop((streams, socket, life));
+    let identity = Identity::of(supervisor);
     loop {
         match sys::reap(supervisor, true) {
             // A command may stop its supervisor; it is an unreaped child, so its number is its own.
@@ -139,6 +141,9 @@ fn guard(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
         }
     }
     kill::exterminate();
+    if let Some(identity) = identity {
+        cgroup::remove_named(&cgroup::name_of(identity));
+    }
     if let Some(dir) = run.marker_dir() {
         let file = Marker::file(&dir, run.guard);
         marker::forget(&file);

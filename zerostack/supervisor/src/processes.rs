@@ -1,37 +1,22 @@
 //! The owner of all commands of one cell: starts them, ends them together, and knows which are proven gone.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::pipe::{PipeFlags, pipe_with};
-
 use crate::canceller::Canceller;
-use crate::child::{Guard, GuardEnd, set_nonblocking};
+use crate::child::{Guard, GuardEnd};
 use crate::error::Error;
 use crate::identity::Identity;
-use crate::lease;
-use crate::marker::{self, Marker, RUN_VARIABLE};
+use crate::marker::{self, Marker};
 use crate::outcome::Termination;
 use crate::owner::{EXIT_EMPTY, EXIT_GUARDED, EXIT_UNUSED};
-use crate::protocol::{self, FilePolicy, Reason, Start, ToHost, TreePolicy};
-use crate::running::{First, Io, Pipes, Running};
-use crate::spec::{Files, Overlay, Spec, Stdin, View};
-
-/// Longest time a supervisor may take to answer.
-const ANSWER: Duration = Duration::from_secs(10);
-
-/// Size asked for the pipe of standard output, in bytes: fewer wake-ups on much output, and still within a core's cache.
-/// A smaller one is as good, but slower.
-const PIPE: usize = 256 << 10;
+use crate::protocol::Reason;
+use crate::running::{Io, Running};
+use crate::spec::{Files, Overlay, Spec, View};
+use crate::start::{check, fresh_name, start};
 
 /// Owner of the commands of one cell. `Send + Sync`, cheap to clone; all clones are one owner.
 ///
@@ -273,6 +258,16 @@ impl State {
 }
 
 impl Unproven {
+    /// A tree whose guard has just been started.
+    pub(crate) fn new(guard: Guard, marker_dir: Option<PathBuf>) -> Self {
+        Self {
+            guard: Some(guard),
+            end: None,
+            identity: None,
+            marker_dir,
+        }
+    }
+
     /// Wakes the guard, should the command have stopped it.
     pub(crate) fn wake(&self) {
         if let Some(guard) = &self.guard {
@@ -319,7 +314,7 @@ impl Unproven {
 /// Guards nobody waits for any more, kept only to be reaped when they end.
 static ABANDONED: Mutex<Vec<Guard>> = Mutex::new(Vec::new());
 
-fn reap_abandoned() {
+pub(crate) fn reap_abandoned() {
     let mut guards = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);
     guards.retain(|guard| guard.reap(Duration::ZERO).is_none());
 }
@@ -342,12 +337,12 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    fn mark_started(&self) {
+    pub(crate) fn mark_started(&self) {
         self.shared.lock().started += 1;
     }
 
     /// The command never started anything.
-    fn forget(mut self) {
+    pub(crate) fn forget(mut self) {
         self.settled = true;
         self.shared.lock().live.remove(&self.number);
         self.shared.changed.notify_all();
@@ -373,241 +368,5 @@ impl Drop for Ticket {
             self.shared.lock().live.remove(&self.number);
             self.shared.changed.notify_all();
         }
-    }
-}
-
-fn check(spec: &Spec) -> Result<(), Error> {
-    let invalid = |field, why: &str| Err(Error::Invalid { field, why: why.into() });
-    let has_nul = |text: &OsString| text.as_bytes().contains(&0);
-    if spec.argv.first().is_none_or(|program| program.is_empty()) {
-        return invalid("argv", "needs the name of a program");
-    }
-    if spec.argv.iter().any(has_nul) {
-        return invalid("argv", "must not hold a NUL byte");
-    }
-    if !spec.cwd.is_absolute() || spec.cwd.as_os_str().as_bytes().contains(&0) {
-        return invalid("cwd", "must be an absolute path without a NUL byte");
-    }
-    let bad = |(name, value): &(OsString, OsString)| {
-        name.is_empty() || has_nul(name) || has_nul(value) || name.as_bytes().contains(&b'=')
-    };
-    if spec.env.iter().any(bad) {
-        return invalid(
-            "env",
-            "names must not be empty nor hold `=`, and nothing may hold a NUL byte",
-        );
-    }
-    if let View::Overlay(overlay) = &spec.view {
-        let outside = |path: &PathBuf| {
-            path.components()
-                .any(|part| !matches!(part, std::path::Component::Normal(_)))
-        };
-        if [&overlay.root, &overlay.upper, &overlay.work]
-            .into_iter()
-            .any(|path| !path.is_absolute())
-        {
-            return invalid("view", "root, upper and work must be absolute paths");
-        }
-        if overlay.through.iter().any(outside) {
-            return invalid("view.through", "paths must lie beneath the workspace, without `..`");
-        }
-    }
-    if spec.limits.processes == 0 {
-        return invalid("limits.processes", "must be at least 1");
-    }
-    if spec.tree.wanted.is_empty() {
-        return invalid(
-            "tree.wanted",
-            "must name at least one of cgroup, pid_namespace, rlimits",
-        );
-    }
-    Ok(())
-}
-
-fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Result<Running, Error> {
-    let (socket, theirs) = rustix::net::socketpair(
-        rustix::net::AddressFamily::UNIX,
-        rustix::net::SocketType::STREAM,
-        rustix::net::SocketFlags::CLOEXEC,
-        None,
-    )
-    .map_err(|error| Error::io("making a socket pair")(error.into()))?;
-    let (pipes, far) = Pipes::open(&spec.stdin)?;
-    reap_abandoned();
-    let guard = Guard::start(program, theirs)?;
-    let mut left = Unproven {
-        guard: Some(guard),
-        end: None,
-        identity: None,
-        marker_dir: spec.marker_dir.clone(),
-    };
-
-    let message = message(&spec);
-    let mut fds = vec![far[0].as_fd(), far[1].as_fd(), far[2].as_fd()];
-    if let Some(lease) = &spec.lease {
-        fds.push(lease.as_fd());
-    }
-    let answer = converse(&socket, &message, &fds, &mut left.identity);
-    drop(far);
-    let first = match answer {
-        Ok(ToHost::Started {
-            root,
-            supervisor,
-            tiers,
-        }) => First::Started {
-            root,
-            supervisor,
-            tiers,
-        },
-        Ok(ToHost::SpawnFailed { step, errno, tiers }) => First::SpawnFailed { step, errno, tiers },
-        other => {
-            // The end of the socket makes the supervisor end whatever there is.
-            drop(socket);
-            left.reap(spec.grace + spec.cleanup + Duration::from_secs(1));
-            let unused = left.end == Some(GuardEnd::Exited(EXIT_UNUSED));
-            if other.is_err() && left.identity.is_some() && !unused {
-                // It had the start message and fell silent, perhaps killed by the very command: that is no error of
-                // starting but a command of which nothing is known.
-                ticket.mark_started();
-                return Ok(Running::new(spec, None, pipes, left, canceller, ticket, First::Lost));
-            }
-            drop(pipes);
-            if left.is_empty() {
-                ticket.forget();
-            } else {
-                ticket.mark_started();
-                ticket.settle(Some(left));
-            }
-            return Err(match other {
-                Ok(ToHost::Refused {
-                    detail,
-                    unsupported: true,
-                }) => Error::Unsupported(detail),
-                Ok(ToHost::Refused { detail, .. }) => Error::Supervisor(detail),
-                Ok(_) => Error::Supervisor("unexpected first answer".into()),
-                Err(error) => error,
-            });
-        }
-    };
-    ticket.mark_started();
-    Ok(Running::new(spec, Some(socket), pipes, left, canceller, ticket, first))
-}
-
-/// Says what to run and hears the first two answers: who the supervisor is, and whether the program runs.
-fn converse(
-    socket: &OwnedFd,
-    message: &Start,
-    fds: &[std::os::fd::BorrowedFd<'_>],
-    identity: &mut Option<Identity>,
-) -> Result<ToHost, Error> {
-    for side in [Timeout::Recv, Timeout::Send] {
-        set_socket_timeout(socket, side, Some(ANSWER))
-            .map_err(|error| Error::io("setting a socket's time limit")(error.into()))?;
-    }
-    let sent = protocol::send(socket.as_fd(), message, fds);
-    // Heard first: a supervisor of another version says so, and then closes.
-    match protocol::receive::<ToHost>(socket.as_fd())?.0 {
-        ToHost::Hello { guard } => *identity = Some(guard),
-        other => return Ok(other),
-    }
-    let answer = protocol::receive::<ToHost>(socket.as_fd());
-    match (sent, answer) {
-        (_, Ok((answer, _))) => Ok(answer),
-        (Err(error), Err(_)) | (Ok(()), Err(error)) => Err(error.into()),
-    }
-}
-
-/// The start message of a spec, with the variables that tell a command's descendants where they belong.
-fn message(spec: &Spec) -> Start {
-    let mut env: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(spec.env.len() + 2);
-    let mut set = |name: &[u8], value: &[u8]| {
-        env.retain(|(is, _)| is != name);
-        env.push((name.to_vec(), value.to_vec()));
-    };
-    for (name, value) in &spec.env {
-        set(name.as_bytes(), value.as_bytes());
-    }
-    set(RUN_VARIABLE.as_bytes(), fresh_name().as_bytes());
-    if let Some(lease) = &spec.lease {
-        set(lease::VARIABLE.as_bytes(), lease::variable(lease).as_bytes());
-    }
-    let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
-    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    Start {
-        argv: spec.argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
-        env,
-        cwd: bytes(&spec.cwd),
-        view: match &spec.view {
-            View::Live => protocol::View::Live,
-            View::Overlay(overlay) => protocol::View::Overlay {
-                root: bytes(&overlay.root),
-                upper: bytes(&overlay.upper),
-                work: bytes(&overlay.work),
-                through: overlay.through.iter().map(bytes).collect(),
-            },
-        },
-        files: match &spec.files {
-            Files::Open => FilePolicy::Open,
-            Files::Landlock { writable, required } => FilePolicy::Landlock {
-                writable: writable.iter().map(bytes).collect(),
-                required: *required,
-            },
-        },
-        tree: TreePolicy {
-            wanted: spec.tree.wanted.clone(),
-        },
-        processes: spec.limits.processes,
-        timeout_ms: spec.timeout.map(millis),
-        grace_ms: millis(spec.grace),
-        cleanup_ms: millis(spec.cleanup),
-        marker_dir: spec.marker_dir.as_ref().map(bytes),
-        lease: spec.lease.is_some(),
-    }
-}
-
-/// A name no other run of this boot has.
-fn fresh_name() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    format!(
-        "{:x}-{:x}-{:x}",
-        std::process::id(),
-        now.as_nanos(),
-        COUNT.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-impl Pipes {
-    /// The host's ends, and the three descriptors for the command.
-    fn open(stdin: &Stdin) -> Result<(Self, [OwnedFd; 3]), Error> {
-        let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| Error::io("making a pipe")(error.into()));
-        let (stdout, stdout_far) = pipe()?;
-        let (stderr, stderr_far) = pipe()?;
-        // Refused above the user's quota of pipe pages; the default size does then.
-        let _ = rustix::pipe::fcntl_setpipe_size(&stdout, PIPE);
-        let (near, far) = match stdin {
-            Stdin::Null => {
-                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                    .map_err(|error| Error::io("opening /dev/null")(error.into()))?;
-                (None, null)
-            }
-            Stdin::Bytes(_) | Stdin::Reader(_) => {
-                let (far, near) = pipe()?;
-                (Some(near), far)
-            }
-        };
-        for fd in [Some(&stdout), Some(&stderr), near.as_ref()].into_iter().flatten() {
-            set_nonblocking(fd).map_err(Error::io("setting up a pipe"))?;
-        }
-        Ok((
-            Self {
-                stdin: near,
-                stdout: Some(stdout),
-                stderr: Some(stderr),
-            },
-            [far, stdout_far, stderr_far],
-        ))
     }
 }

@@ -497,6 +497,7 @@ impl Drive<'_, '_> {
                 let until = Instant::now() + if silent { Duration::ZERO } else { patience };
                 self.running.socket = None;
                 if let Some(left) = &mut left {
+                    left.wake();
                     left.reap(until.saturating_duration_since(Instant::now()));
                     // Its guard, or whoever finds the marker, ends what the supervisor left.
                     empty = loop {

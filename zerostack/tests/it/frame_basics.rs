@@ -18,6 +18,7 @@ fn a_cell_returns_a_value() {
     );
     assert_eq!(cell("const a = 1").settled.unwrap(), None);
     assert_eq!(cell("").settled.unwrap(), None);
+    assert!(cell("").usage.heap_peak > 100_000);
     assert_eq!(
         value("return [typeof this, (() => { try { undeclared = 1 } catch (e) { return e.name } })()]"),
         json!(["undefined", "ReferenceError"])

@@ -20,7 +20,11 @@ fn descriptors() -> usize {
 
 fn threads_named(prefix: &str) -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok()).filter(|name| name.starts_with(prefix)).count()
+    tasks
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        .filter(|name| name.starts_with(prefix))
+        .count()
 }
 
 /// Cells of every way to end.
@@ -36,7 +40,10 @@ fn batch(n: usize) {
             _ => ("console.log('x'); return {a: (await z.read('a')).name}", 5000),
         };
         let mut spec = spec(source);
-        spec.budgets = FrameBudgets { wall: Duration::from_millis(wall), ..FrameBudgets::default() };
+        spec.budgets = FrameBudgets {
+            wall: Duration::from_millis(wall),
+            ..FrameBudgets::default()
+        };
         let outcome = run(spec, Arc::new(Echo::default()), &CancelToken::new());
         assert!(!outcome.given_up);
     }
@@ -52,7 +59,10 @@ fn five_hundred_frames_leave_nothing_behind() {
     assert!(descriptors() <= fds + 2, "{} descriptors, {fds} before", descriptors());
     // Other tests of this process may run frames meanwhile (not under nextest).
     let deadline = std::time::Instant::now() + Duration::from_secs(30);
-    while threads_named("zero-frame") > 0 && std::time::Instant::now() < deadline && std::env::var_os("NEXTEST").is_none() {
+    while threads_named("zero-frame") > 0
+        && std::time::Instant::now() < deadline
+        && std::env::var_os("NEXTEST").is_none()
+    {
         std::thread::sleep(Duration::from_millis(50));
     }
     if std::env::var_os("NEXTEST").is_some() {
@@ -79,7 +89,10 @@ fn many_frames_at_once() {
 #[test]
 #[ignore = "minutes long"]
 fn frames_for_a_long_time() {
-    let frames = std::env::var("ZEROSTACK_FRAMES").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
+    let frames = std::env::var("ZEROSTACK_FRAMES")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(20_000);
     batch(1000);
     let rss = status("VmRSS:");
     batch(frames);

@@ -6,16 +6,49 @@ use crate::frame_support::{failure, value};
 
 #[test]
 fn text_is_encoded_and_decoded() {
-    assert_eq!(value("return Array.from(new TextEncoder().encode('aé€😀\\ud800'))"), json!([97, 195, 169, 226, 130, 172, 240, 159, 152, 128, 239, 191, 189]));
-    assert_eq!(value("const a = new Uint8Array(5); const r = new TextEncoder().encodeInto('a€é', a); return [r, Array.from(a)]"), json!([{"read": 2, "written": 4}, [97, 226, 130, 172, 0]]));
-    assert_eq!(value("return new TextDecoder().decode(new Uint8Array([0xef, 0xbb, 0xbf, 104, 105, 0xff]))"), json!("hi\u{fffd}"));
-    assert_eq!(value("return new TextDecoder('utf8', {ignoreBOM: true}).decode(new Uint8Array([0xef, 0xbb, 0xbf, 104]).buffer)"), json!("\u{feff}h"));
-    assert_eq!(value("return new TextDecoder('utf-16le').decode(new Uint16Array([0x68, 0x20ac]))"), json!("h€"));
-    assert_eq!(value("return [new TextDecoder('latin1').encoding, new TextDecoder('ascii').decode(new Uint8Array([0xe9, 0x80]))]"), json!(["windows-1252", "é€"]));
+    assert_eq!(
+        value("return Array.from(new TextEncoder().encode('aé€😀\\ud800'))"),
+        json!([97, 195, 169, 226, 130, 172, 240, 159, 152, 128, 239, 191, 189])
+    );
+    assert_eq!(
+        value(
+            "const a = new Uint8Array(5); const r = new TextEncoder().encodeInto('a€é', a); return [r, Array.from(a)]"
+        ),
+        json!([{"read": 2, "written": 4}, [97, 226, 130, 172, 0]])
+    );
+    assert_eq!(
+        value("return new TextDecoder().decode(new Uint8Array([0xef, 0xbb, 0xbf, 104, 105, 0xff]))"),
+        json!("hi\u{fffd}")
+    );
+    assert_eq!(
+        value(
+            "return new TextDecoder('utf8', {ignoreBOM: true}).decode(new Uint8Array([0xef, 0xbb, 0xbf, 104]).buffer)"
+        ),
+        json!("\u{feff}h")
+    );
+    assert_eq!(
+        value("return new TextDecoder('utf-16le').decode(new Uint16Array([0x68, 0x20ac]))"),
+        json!("h€")
+    );
+    assert_eq!(
+        value(
+            "return [new TextDecoder('latin1').encoding, new TextDecoder('ascii').decode(new Uint8Array([0xe9, 0x80]))]"
+        ),
+        json!(["windows-1252", "é€"])
+    );
     assert_eq!(value("return new TextDecoder().decode()"), json!(""));
-    assert_eq!(failure("new TextDecoder('utf-8', {fatal: true}).decode(new Uint8Array([0xc3]))").2, "TypeError: The encoded data is not valid utf-8");
-    assert_eq!(failure("new TextDecoder('shift_jis')").2, "RangeError: The encoding 'shift_jis' is not supported: use utf-8, utf-16le, utf-16be or windows-1252");
-    assert_eq!(failure("new TextDecoder().decode('text')").2, "TypeError: The input must be an ArrayBuffer, a typed array or a DataView");
+    assert_eq!(
+        failure("new TextDecoder('utf-8', {fatal: true}).decode(new Uint8Array([0xc3]))").2,
+        "TypeError: The encoded data is not valid utf-8"
+    );
+    assert_eq!(
+        failure("new TextDecoder('shift_jis')").2,
+        "RangeError: The encoding 'shift_jis' is not supported: use utf-8, utf-16le, utf-16be or windows-1252"
+    );
+    assert_eq!(
+        failure("new TextDecoder().decode('text')").2,
+        "TypeError: The input must be an ArrayBuffer, a typed array or a DataView"
+    );
     // Streams cut anywhere give what the whole gives.
     let source = "
         const results = [];
@@ -34,11 +67,21 @@ fn text_is_encoded_and_decoded() {
 
 #[test]
 fn base64_is_forgiving_as_the_standard_says() {
-    assert_eq!(value("return [btoa('aé\\0'), atob('YWLp'), atob(' Y W\\nI= '), atob('YWI'), atob('')]"), json!(["YekA", "abé", "ab", "ab", ""]));
+    assert_eq!(
+        value("return [btoa('aé\\0'), atob('YWLp'), atob(' Y W\\nI= '), atob('YWI'), atob('')]"),
+        json!(["YekA", "abé", "ab", "ab", ""])
+    );
     for bad in ["'a'", "'ab=c'", "'a==='", "'ab='", "'*'"] {
-        assert_eq!(failure(&format!("atob({bad})")).2, "InvalidCharacterError: The string is not correctly encoded base64", "{bad}");
+        assert_eq!(
+            failure(&format!("atob({bad})")).2,
+            "InvalidCharacterError: The string is not correctly encoded base64",
+            "{bad}"
+        );
     }
-    assert_eq!(failure("btoa('€')").2, "InvalidCharacterError: The string has characters beyond Latin-1");
+    assert_eq!(
+        failure("btoa('€')").2,
+        "InvalidCharacterError: The string has characters beyond Latin-1"
+    );
 }
 
 #[test]
@@ -51,11 +94,26 @@ fn values_are_cloned_by_structure() {
         const buffer = new ArrayBuffer(3), moved = structuredClone(buffer, {transfer: [buffer]});
         return [c !== a, c.self === c, c.m.get(1).has('x'), c.d.getTime(), c.b[0], c.e instanceof RangeError, c.e.message, String(c.r), String(c.n), 'u' in c,
             buffer.byteLength, moved.byteLength]";
-    assert_eq!(value(source), json!([true, true, true, 5, 1, true, "r", "/x/gi", "5", true, 0, 3]));
-    assert_eq!(failure("structuredClone(() => 1)").2, "DataCloneError: () => 1 could not be cloned.");
-    assert_eq!(value("try { structuredClone(Symbol('x')) } catch (e) { return [e instanceof DOMException, e.name, e.code] }"), json!([true, "DataCloneError", 25]));
-    assert_eq!(value("class A { #x = 1; y = 2 } return structuredClone(new A())"), json!({"y": 2}));
-    assert_eq!(failure("structuredClone(z)").2, "DataCloneError: (...args) => call(0, \"read\", args) could not be cloned.");
+    assert_eq!(
+        value(source),
+        json!([true, true, true, 5, 1, true, "r", "/x/gi", "5", true, 0, 3])
+    );
+    assert_eq!(
+        failure("structuredClone(() => 1)").2,
+        "DataCloneError: () => 1 could not be cloned."
+    );
+    assert_eq!(
+        value("try { structuredClone(Symbol('x')) } catch (e) { return [e instanceof DOMException, e.name, e.code] }"),
+        json!([true, "DataCloneError", 25])
+    );
+    assert_eq!(
+        value("class A { #x = 1; y = 2 } return structuredClone(new A())"),
+        json!({"y": 2})
+    );
+    assert_eq!(
+        failure("structuredClone(z)").2,
+        "DataCloneError: (...args) => call(0, \"read\", args) could not be cloned."
+    );
 }
 
 #[test]
@@ -69,18 +127,40 @@ fn urls_are_parsed_and_changed() {
         value(source),
         json!([
             [
-                "https://user:p%40ss@xn--exmple-cua.com:8443/a/x/y?a=1&b=2#h", "https:", "user", "p%40ss", "xn--exmple-cua.com:8443", "xn--exmple-cua.com",
-                "8443", "/a/x/y", "?a=1&b=2", "#h", "https://xn--exmple-cua.com:8443"
+                "https://user:p%40ss@xn--exmple-cua.com:8443/a/x/y?a=1&b=2#h",
+                "https:",
+                "user",
+                "p%40ss",
+                "xn--exmple-cua.com:8443",
+                "xn--exmple-cua.com",
+                "8443",
+                "/a/x/y",
+                "?a=1&b=2",
+                "#h",
+                "https://xn--exmple-cua.com:8443"
             ],
             "http://user:p%40ss@other.org/sp%20ace?b=2&c=%C3%A9+%26",
             "http://user:p%40ss@other.org/sp%20ace?b=2&c=%C3%A9+%26",
             "\"http://user:p%40ss@other.org/sp%20ace?b=2&c=%C3%A9+%26\""
         ])
     );
-    assert_eq!(value("return [URL.canParse('x'), URL.canParse('x', 'http://a'), URL.parse('nope'), URL.parse('http://b').href]"), json!([false, true, null, "http://b/"]));
+    assert_eq!(
+        value(
+            "return [URL.canParse('x'), URL.canParse('x', 'http://a'), URL.parse('nope'), URL.parse('http://b').href]"
+        ),
+        json!([false, true, null, "http://b/"])
+    );
     assert_eq!(failure("new URL('no scheme')").2, "TypeError: Invalid URL: 'no scheme'");
-    assert_eq!(failure("new URL('http://a').href = 'x'").2, "TypeError: Invalid URL: 'x'");
-    assert_eq!(value("const u = new URL('http://a/?x=1'); const p = u.searchParams; u.search = '?y=2'; return [p.get('x'), p.get('y'), u.searchParams === p]"), json!([null, "2", true]));
+    assert_eq!(
+        failure("new URL('http://a').href = 'x'").2,
+        "TypeError: Invalid URL: 'x'"
+    );
+    assert_eq!(
+        value(
+            "const u = new URL('http://a/?x=1'); const p = u.searchParams; u.search = '?y=2'; return [p.get('x'), p.get('y'), u.searchParams === p]"
+        ),
+        json!([null, "2", true])
+    );
 }
 
 #[test]
@@ -97,16 +177,27 @@ fn search_parameters_are_a_list() {
         value(source),
         json!([
             [["b", "1"], ["a", "2"], ["b", "3"], ["c", ""], ["", "4"], ["d", "😀 x"]],
-            6, "1", ["1", "3"], true, false, null,
+            6,
+            "1",
+            ["1", "3"],
+            true,
+            false,
+            null,
             "b=new&c=&=4&d=%F0%9F%98%80+x&e=%C3%A9%26%3D",
             "=4&b=new&c=&d=%F0%9F%98%80+x&e=%C3%A9%26%3D",
             ["", "b", "c", "d", "e"],
             ["4", "new", "", "😀 x", "é&="],
-            5, "4true",
-            "x=1&y=null", "k=v&k=w", "q=1"
+            5,
+            "4true",
+            "x=1&y=null",
+            "k=v&k=w",
+            "q=1"
         ])
     );
-    assert_eq!(failure("new URLSearchParams([['a']])").2, "TypeError: Each item must be a [name, value] pair");
+    assert_eq!(
+        failure("new URLSearchParams([['a']])").2,
+        "TypeError: Each item must be a [name, value] pair"
+    );
 }
 
 #[test]
@@ -126,7 +217,10 @@ fn timers_fire_in_order() {
         });
         return [log[0], log.indexOf('zero') < log.indexOf('micro'), log.indexOf('micro') < log.indexOf('after micro'), log.includes('args'), log.includes('three'), log.includes('never'), log.at(-1)]";
     assert_eq!(value(source), json!(["first", true, true, true, true, false, "late"]));
-    assert_eq!(value("const start = Date.now(); await new Promise(r => setTimeout(r, 30)); return Date.now() - start >= 29"), json!(true));
+    assert_eq!(
+        value("const start = Date.now(); await new Promise(r => setTimeout(r, 30)); return Date.now() - start >= 29"),
+        json!(true)
+    );
 }
 
 #[test]
@@ -146,7 +240,21 @@ fn work_can_be_aborted() {
         return log";
     assert_eq!(
         value(source),
-        json!([false, false, "on aborttrue", "listener", "object", true, "AbortError", true, true, true, true, "why", "TimeoutError"])
+        json!([
+            false,
+            false,
+            "on aborttrue",
+            "listener",
+            "object",
+            true,
+            "AbortError",
+            true,
+            true,
+            true,
+            true,
+            "why",
+            "TimeoutError"
+        ])
     );
     assert_eq!(failure("const c = new AbortController(); c.signal.onabort = () => { throw new Error('in listener') }; c.abort(); await null; await null; await null").2, "Error: in listener");
     assert_eq!(failure("new AbortSignal()").2, "TypeError: Illegal constructor");

@@ -58,6 +58,11 @@ mod raw {
         unsafe { libc::raise(libc::SIGSTOP) };
     }
 
+    pub(crate) fn await_stop() {
+        // SAFETY: the status is not asked for.
+        unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WUNTRACED) };
+    }
+
     pub(crate) fn nap() {
         // SAFETY: takes an integer.
         unsafe { libc::usleep(1000) };
@@ -180,6 +185,7 @@ fn main() {
                     raw::stop_self();
                     forever();
                 }
+                raw::await_stop();
             }
             say("up");
             raw::stop_self();

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::launch::{Child, Gate, become_command};
 use super::namespace::{self, Namespace};
 use super::{Run, kill};
-use crate::cgroup::Cgroups;
+use crate::cgroup::{self, Cgroups};
 use crate::identity::{self, Identity, Stat};
 use crate::protocol::{CountTier, TreeTier};
 use crate::sys::{self, Fork};
@@ -69,7 +69,7 @@ pub(super) fn launch(run: &Run, streams: &[OwnedFd], landlock: bool, me: Identit
 }
 
 fn in_cgroup(child: Child<'_>, me: Identity) -> io::Result<Launched> {
-    let cgroups = Cgroups::create(&format!("zero-{}-{}", me.pid, me.start), child.start.processes)?;
+    let cgroups = Cgroups::create(&cgroup::name_of(me), child.start.processes)?;
     let launched = fork_root(&child).and_then(|(root, opener, status)| match cgroups.add(root.pid) {
         Ok(()) => Ok((root, opener, status)),
         Err(error) => {

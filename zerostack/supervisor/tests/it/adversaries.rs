@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use zero_supervisor::{Reason, Termination};
 
-use crate::support::{Setting, adversary, gone_soon, rounds, run, shell, survivors, token};
+use crate::support::{Setting, adversary, gone_soon, rounds, run, run_until_up, shell, survivors, token};
 
 crate::scenarios! {
     background_process_of_an_exited_shell;
@@ -81,9 +81,8 @@ fn leapfrog_at_a_timeout(setting: Setting) {
     for _ in 0..rounds() {
         let token = token();
         let mut spec = adversary(setting, &["leapfrog", &token, "64", "stay"]);
-        spec.timeout = Some(Duration::from_millis(100));
         spec.grace = Duration::from_millis(50);
-        let ran = run(spec);
+        let ran = run_until_up(spec);
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
         assert_eq!(ran.outcome.reason, Reason::Timeout);
@@ -93,9 +92,7 @@ fn leapfrog_at_a_timeout(setting: Setting) {
 fn stopped_tree(setting: Setting) {
     for _ in 0..rounds() {
         let token = token();
-        let mut spec = adversary(setting, &["stopped", &token]);
-        spec.timeout = Some(Duration::from_millis(150));
-        let ran = run(spec);
+        let ran = run_until_up(adversary(setting, &["stopped", &token]));
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert_eq!(ran.outcome.reason, Reason::Timeout);
         // CONT woke them, and they obeyed TERM.
@@ -111,9 +108,8 @@ fn grandchild_that_ignores_term(setting: Setting) {
     for _ in 0..rounds() {
         let token = token();
         let mut spec = adversary(setting, &["stubborn", &token]);
-        spec.timeout = Some(Duration::from_millis(150));
         spec.grace = Duration::from_millis(100);
-        let ran = run(spec);
+        let ran = run_until_up(spec);
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert_eq!(
             ran.outcome.termination,
@@ -122,7 +118,7 @@ fn grandchild_that_ignores_term(setting: Setting) {
         assert_eq!(ran.outcome.reason, Reason::Timeout);
         assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
         assert!(
-            ran.wall >= Duration::from_millis(250),
+            ran.wall >= Duration::from_millis(100),
             "the whole grace was given: {ran:?}"
         );
     }

@@ -365,6 +365,38 @@ fn the_marker_is_there_before_the_program_and_gone_after(setting: Setting) {
     }
 }
 
+/// Also without a marker that names them.
+#[test]
+fn a_guard_leaves_no_cgroup() {
+    let mut spec = Spec::shell("echo up; exec sleep 1000", "/");
+    spec.tree = Tree::required(TreeTier::Cgroup);
+    let running = match Processes::new(SUPERVISOR).spawn(spec) {
+        Err(Error::Unsupported(why)) => return eprintln!("SKIPPED: {why}"),
+        other => other.expect("spawn"),
+    };
+    let supervisor = running.supervisor().expect("supervisor");
+    let name = format!("zero-{}-{}", supervisor.pid, supervisor.start);
+    let cgroup =
+        std::fs::read_to_string(format!("/proc/{}/cgroup", running.root().expect("root").pid)).expect("cgroup");
+    assert!(cgroup.contains(&name), "{cgroup}");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let dirs: Vec<std::path::PathBuf> = mounts
+        .lines()
+        .filter_map(|line| line.split(' ').nth(1).filter(|_| line.contains(" cgroup")))
+        .flat_map(|mount| {
+            cgroup
+                .lines()
+                .filter_map(move |line| Some(Path::new(mount).join(line.splitn(3, ':').nth(2)?.strip_prefix('/')?)))
+        })
+        .filter(|dir| dir.ends_with(&name) && dir.exists())
+        .collect();
+    assert!(!dirs.is_empty(), "{mounts}");
+    drive_and(running, |_| assert!(supervisor.signal(Signal::KILL)));
+    for dir in dirs {
+        assert!(!dir.exists(), "{}", dir.display());
+    }
+}
+
 #[test]
 fn a_spawning_thread_may_end() {
     let processes = Processes::new(SUPERVISOR);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use zero_supervisor::{Io, Outcome, Processes, Spec, Tree, TreeTier};
+use zero_supervisor::{Canceller, Io, Outcome, Processes, Reason, Spec, Stream, Tree, TreeTier};
 
 pub const SUPERVISOR: &str = env!("CARGO_BIN_EXE_zero-supervisor");
 pub const ADVERSARY: &str = env!("CARGO_BIN_EXE_zero-adversary");
@@ -188,11 +188,25 @@ pub struct Ran {
 }
 
 pub fn run(spec: Spec) -> Ran {
+    run_and(spec, |_| {})
+}
+
+/// Runs a command until it has printed something, then ends it as a timeout would.
+pub fn run_until_up(spec: Spec) -> Ran {
+    run_and(spec, |canceller| canceller.cancel(Reason::Timeout))
+}
+
+fn run_and(spec: Spec, up: impl Fn(&Canceller)) -> Ran {
     let processes = Processes::new(SUPERVISOR);
     let begun = Instant::now();
     let running = processes.spawn(spec).expect("spawn");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let outcome = running.drive(Io::new(&mut stdout, &mut stderr));
+    let canceller = running.canceller();
+    let mut tell = |_: Stream, _: &[u8]| up(&canceller);
+    let outcome = running.drive(Io {
+        on_output: Some(&mut tell),
+        ..Io::new(&mut stdout, &mut stderr)
+    });
     let wall = begun.elapsed();
     if outcome.cleanup.is_clean() {
         let counts = processes.counts();

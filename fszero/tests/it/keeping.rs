@@ -1,0 +1,553 @@
+//! Snapshots, undo, capture, collection, damage: what the store keeps.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use zero_contracts::files::ReadLog;
+use zero_contracts::response::CaptureTier;
+use zero_contracts::source::WalkScope;
+use zero_contracts::{
+    ByteRange, CancelToken, Digest, Epoch, ErrorKind, FileEngine, Handle, ObjectStore, SourceView, Transaction,
+};
+
+use crate::support::*;
+
+fn token() -> CancelToken {
+    CancelToken::new()
+}
+
+fn names(view: &dyn SourceView, scope: &WalkScope) -> Vec<String> {
+    let found = std::sync::Mutex::new(Vec::new());
+    view.walk(scope, &token(), &|entry| {
+        found.lock().unwrap().push(entry.path.to_string());
+        std::ops::ControlFlow::Continue(())
+    })
+    .unwrap();
+    let mut found = found.into_inner().unwrap();
+    found.sort();
+    found
+}
+
+#[test]
+fn ignore_rules_of_every_kind_are_followed() {
+    let f = Fixture::new();
+    f.write(".gitignore", "*.log\n/target\n!keep.log\n")
+        .write("a.log", "")
+        .write("keep.log", "")
+        .write("target/x", "");
+    f.write("d/.ignore", "!a.log\nsecret\n")
+        .write("d/a.log", "")
+        .write("d/secret", "")
+        .write("d/target/y", "")
+        .write("d/z", "");
+    f.write(".git/info/exclude", "excluded\n")
+        .write("excluded", "")
+        .write(".git/config", "");
+    let live = f.engine.live();
+    let expected = [".gitignore", "d/.ignore", "d/a.log", "d/target/y", "d/z", "keep.log"];
+    assert_eq!(names(&*live, &WalkScope::default()), expected);
+    let all = WalkScope {
+        ignored: true,
+        ..WalkScope::default()
+    };
+    assert_eq!(names(&*live, &all).len(), 11);
+    let within = WalkScope {
+        start: path("d"),
+        ..WalkScope::default()
+    };
+    assert_eq!(names(&*live, &within), &expected[1..5]);
+    // A snapshot of everything follows the same rules; a staged rule file counts in the staged view.
+    let snapshot = f.engine.snapshot(&token()).unwrap();
+    assert_eq!(
+        names(&*f.engine.snapshot_view(&snapshot).unwrap(), &WalkScope::default()),
+        expected
+    );
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "d/.ignore", "content": "z\n", "expect": "any"}]"#).unwrap();
+    assert_eq!(names(&*t.view(), &within), ["d/.ignore", "d/secret", "d/target/y"]);
+    let shallow = WalkScope {
+        depth: Some(1),
+        directories: true,
+        ..WalkScope::default()
+    };
+    assert_eq!(names(&*live, &shallow), [".gitignore", "d", "keep.log"]);
+}
+
+#[test]
+fn snapshots_tell_differences_and_are_restored() {
+    let f = Fixture::new();
+    f.write("a", "1").write("d/b", "2").chmod("d/b", 0o755).link("a", "l");
+    std::fs::create_dir(f.at("empty")).unwrap();
+    let before = f.image();
+    let first = f.engine.snapshot(&token()).unwrap();
+    assert_eq!(f.engine.snapshot(&token()).unwrap(), first);
+    f.write("a", "changed").write("new/x", "n");
+    std::fs::remove_file(f.at("d/b")).unwrap();
+    std::fs::remove_dir(f.at("empty")).unwrap();
+    let second = f.engine.snapshot(&token()).unwrap();
+    let changed: Vec<String> = f
+        .engine
+        .diff(&first, &second, &token())
+        .unwrap()
+        .iter()
+        .map(|c| c.path.to_string())
+        .collect();
+    assert_eq!(changed, ["a", "d/b", "empty", "new", "new/x"]);
+    let mut t = f.engine.restore_snapshot(&first, fresh(), &token()).unwrap();
+    finish(&mut *t).unwrap();
+    assert_eq!(f.image(), before);
+    let view = f.engine.snapshot_view(&second).unwrap();
+    assert_eq!(&*view.read(&path("l"), &token()).unwrap().bytes, b"changed");
+    assert_eq!(view.resolve(&path("l")).unwrap().unwrap().path, path("a"));
+    assert_eq!(view.list(&path("new")).unwrap().len(), 1);
+    assert_eq!(f.engine.manifest(&first).unwrap().len(), 5);
+}
+
+#[test]
+fn a_snapshot_guards_an_edit() {
+    let f = Fixture::new();
+    f.write("a", "1");
+    let content = f.engine.live().read(&path("a"), &token()).unwrap();
+    let handle = f
+        .engine
+        .snapshot_file(&path("a"), content.entry.mode, content.digest, 1)
+        .unwrap();
+    let edit = format!(r#"[{{"path": "a", "content": "2", "expect": "{handle}"}}]"#);
+    f.write("a", "x");
+    assert_eq!(f.refuse(&edit).kind, ErrorKind::Conflict);
+    f.write("a", "1");
+    f.commit(&edit).unwrap();
+    assert_eq!(f.bytes("a"), b"2");
+}
+
+#[test]
+fn an_undo_brings_back_what_was_and_leaves_what_others_changed() {
+    let f = Fixture::new();
+    f.write("a", "a\n".repeat(20_000))
+        .write("b", "b\n")
+        .write("d/x", "x")
+        .chmod("d/x", 0o600)
+        .link("b", "l");
+    let before = f.image();
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "a", "lines": [1, 1], "content": "A", "expect": "any"}, {"path": "b", "find": "b", "replacement": "B"},
+        {"move": ["d", "e"]}, {"path": "e/x", "remove": true, "expect": "any"}, {"path": "n/m", "create": "m"}, {"path": "l", "remove": true}]"#).unwrap();
+    let cell = finish(&mut *t).unwrap().cell;
+    let after = f.image();
+    let mut undo = f.engine.revert(&cell, None, fresh(), &token()).unwrap();
+    assert_eq!(undo.conflicts, []);
+    let reversal = finish(&mut *undo.transaction).unwrap().cell;
+    assert_eq!(f.image(), before);
+    let mut redo = f.engine.revert(&reversal, None, fresh(), &token()).unwrap();
+    finish(&mut *redo.transaction).unwrap();
+    assert_eq!(f.image(), after);
+    // Only a part; and where somebody else went on, the path is left with both differences told.
+    f.write("b", "B\nmore\n");
+    let mut part = f
+        .engine
+        .revert(&cell, Some(&[path("n"), path("b")]), fresh(), &token())
+        .unwrap();
+    assert_eq!(part.conflicts.len(), 1);
+    assert!(
+        part.conflicts[0].detail.contains("+more") && part.conflicts[0].detail.contains("-b"),
+        "{}",
+        part.conflicts[0].detail
+    );
+    finish(&mut *part.transaction).unwrap();
+    assert_eq!(f.bytes("b"), b"B\nmore\n");
+    assert!(!f.at("n").exists() && f.at("e").exists());
+    let missing = zero_contracts::CellId::new("unknown").unwrap();
+    assert_eq!(
+        f.engine.revert(&missing, None, fresh(), &token()).err().unwrap().kind,
+        ErrorKind::NotFound
+    );
+}
+
+fn sh(f: &Fixture, script: &str) {
+    let done = Command::new("sh")
+        .arg("-c")
+        .arg(script)
+        .current_dir(f.root())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .output()
+        .unwrap();
+    assert!(
+        done.status.success(),
+        "{script}: {}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+}
+
+#[test]
+fn what_a_command_did_is_captured_and_taken_back() {
+    let f = Fixture::new();
+    f.write(".gitignore", "out/\n")
+        .write("a", "a")
+        .write("d/b", "b")
+        .chmod("d/b", 0o600)
+        .write("out/o", "1")
+        .link("a", "l");
+    std::fs::create_dir(f.at("empty")).unwrap();
+    let before = f.image();
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "a", "find": "a", "replacement": "A"}]"#).unwrap();
+    assert_eq!(t.begin_capture(Epoch(1), &token()).unwrap(), CaptureTier::Baseline);
+    sh(
+        &f,
+        "printf x >> a; rm -r d empty; ln -sfn d l; mkdir -p n/m; printf new > n/m/f; chmod 755 n; printf 2 > out/o; printf 3 > out/p; printf '*\n' > .gitignore",
+    );
+    let captured = t.end_capture(&token()).unwrap();
+    let paths: Vec<String> = captured.receipts.iter().map(|r| r.path.to_string()).collect();
+    assert_eq!(
+        paths,
+        [".gitignore", "a", "d", "d/b", "empty", "l", "n", "n/m", "n/m/f"]
+    );
+    assert_eq!(captured.ignored_paths, 2);
+    let a = t.receipts().into_iter().find(|r| r.path == path("a")).unwrap();
+    assert_eq!(a.before.unwrap().digest, Some(Digest::of(b"a")));
+    assert_eq!(a.after.unwrap().digest, Some(Digest::of(b"Ax")));
+    let restoration = t.restore().unwrap();
+    assert_eq!(restoration.conflicts, []);
+    let mut restored = f.image();
+    assert_eq!(restored.remove(&b"out/o"[..]), Some(Held::File(b"2".to_vec(), 0o644)));
+    restored.remove(&b"out/p"[..]);
+    let mut expected = before;
+    expected.remove(&b"out/o"[..]);
+    assert_eq!(restored, expected);
+}
+
+#[test]
+fn a_command_that_outlives_its_cell_is_taken_back_by_recovery_and_can_be_undone_when_committed() {
+    let f = Fixture::new();
+    f.write("a", "a").write("d/b", "b".repeat(100_000));
+    let before = f.image();
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    sh(&f, "printf x > a; rm d/b; printf n > new");
+    std::mem::forget(t); // the process died
+    let engine = f.reopen();
+    let recovered = engine.recover(Epoch(2), &token()).unwrap();
+    assert_eq!(f.image(), before);
+    let zero_contracts::files::RecoveredOutcome::Restored(restoration) = &recovered[0].outcome else {
+        panic!()
+    };
+    let listed = restoration.conflicts.iter().find(|c| c.path == "a").unwrap();
+    assert_eq!(
+        engine.objects().get(&listed.theirs.unwrap().digest).unwrap(),
+        b"x",
+        "displaced bytes are kept"
+    );
+
+    let mut t = engine.begin(fresh()).unwrap();
+    t.begin_capture(Epoch(2), &token()).unwrap();
+    sh(&f, "printf x > a; rm d/b; printf n > new");
+    t.end_capture(&token()).unwrap();
+    let cell = t.commit(Epoch(2), seal(), &token()).unwrap().cell;
+    assert_eq!(f.bytes("a"), b"x");
+    let mut undo = engine.revert(&cell, None, fresh(), &token()).unwrap();
+    assert_eq!(undo.conflicts, []);
+    undo.transaction.commit(Epoch(2), seal(), &token()).unwrap();
+    assert_eq!(f.image(), before);
+}
+
+#[test]
+fn git_is_one_unit() {
+    let f = Fixture::new();
+    f.write("a", "a");
+    sh(
+        &f,
+        "git init -q . && git config user.email a@b && git config user.name n && git add a && git commit -qm one",
+    );
+    let before = f.image();
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    sh(
+        &f,
+        "printf b > a && git add a && git commit -qm two && git checkout -qb other",
+    );
+    assert!(!t.end_capture(&token()).unwrap().receipts.is_empty());
+    assert_eq!(t.restore().unwrap().conflicts, []);
+    assert_eq!(f.image(), before);
+    sh(&f, "git fsck --strict && git diff --quiet && git status --porcelain");
+}
+
+#[test]
+fn above_the_limits_nothing_is_claimed() {
+    let f = Fixture::with(scratch(), |mut config| {
+        config.capture_files = 3;
+        config
+    });
+    for i in 0..5 {
+        f.write(&format!("f{i}"), "x");
+    }
+    let mut t = f.begin();
+    assert_eq!(
+        t.begin_capture(Epoch(1), &token()).unwrap(),
+        CaptureTier::UnattributedWrites
+    );
+    sh(&f, "printf y > f0");
+    assert_eq!(t.end_capture(&token()).unwrap().receipts, []);
+    t.restore().unwrap();
+    assert_eq!(f.bytes("f0"), b"y");
+}
+
+#[test]
+fn objects_are_deduplicated_verified_streamed_and_bounded() {
+    let f = Fixture::with(scratch(), |mut config| {
+        config.quota = 5 << 20;
+        config
+    });
+    let objects = f.engine.objects();
+    let small = objects.put(b"small").unwrap();
+    assert_eq!(objects.put(b"small").unwrap(), small);
+    let mut writer = objects.writer().unwrap();
+    for _ in 0..200 {
+        writer.write_all(&[7; 10_000]).unwrap();
+    }
+    let (large, size) = writer.finish().unwrap();
+    assert_eq!((size, objects.size(&large).unwrap()), (2_000_000, Some(2_000_000)));
+    assert_eq!(
+        objects
+            .get_range(&large, ByteRange::new(1_999_998, 3_000_000).unwrap())
+            .unwrap(),
+        [7, 7]
+    );
+    assert_eq!(objects.put(&vec![1; 4 << 20]).unwrap_err().kind, ErrorKind::Budget);
+    let hex = large.to_hex();
+    let file = f.dir.path().join("store/objects").join(&hex[..2]).join(&hex[2..]);
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[1000] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let error = objects.get(&large).unwrap_err();
+    assert_eq!(
+        (error.kind, error.path),
+        (ErrorKind::Corrupt, Some(Handle::blob(large).to_string()))
+    );
+    let mut sink = Vec::new();
+    assert_eq!(
+        std::io::copy(&mut objects.open(&large).unwrap(), &mut sink)
+            .unwrap_err()
+            .kind(),
+        std::io::ErrorKind::InvalidData
+    );
+    assert_eq!(f.engine.verify(&token()).unwrap().len(), 1);
+    assert_eq!(objects.get(&small).unwrap(), b"small");
+    assert_eq!(objects.get(&Digest::of(b"none")).unwrap_err().kind, ErrorKind::NotFound);
+}
+
+#[test]
+fn collection_keeps_what_is_reached_and_spares_the_young() {
+    let dir = scratch();
+    let f = Fixture::with(dir, |mut config| {
+        config.young = Duration::ZERO;
+        config
+    });
+    f.write("tracked", "in a snapshot");
+    let objects = f.engine.objects();
+    let garbage = objects.put(b"garbage").unwrap();
+    let named = objects.put(b"named by the event").unwrap();
+    let event = objects
+        .put(format!(r#"{{"value": "z://blob/{named}"}}"#).as_bytes())
+        .unwrap();
+    let snapshot = f.engine.snapshot(&token()).unwrap();
+    std::thread::sleep(Duration::from_millis(30));
+    let alive = f.begin();
+    assert_eq!(f.engine.collect(&[event], &token()).unwrap_err().kind, ErrorKind::Busy);
+    drop(alive);
+    let collected = f.engine.collect(&[event, snapshot.digest], &token()).unwrap();
+    assert_eq!(collected.removed, 1);
+    assert_eq!(objects.get(&garbage).unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(objects.get(&named).unwrap(), b"named by the event");
+    assert_eq!(
+        &*f.engine
+            .snapshot_view(&snapshot)
+            .unwrap()
+            .read(&path("tracked"), &token())
+            .unwrap()
+            .bytes,
+        b"in a snapshot"
+    );
+    // Without its root the snapshot goes, and taking it again stores it again.
+    f.engine.collect(&[], &token()).unwrap();
+    assert_eq!(f.engine.snapshot(&token()).unwrap(), snapshot);
+    assert_eq!(objects.get(&Digest::of(b"in a snapshot")).unwrap(), b"in a snapshot");
+}
+
+#[test]
+fn collection_against_a_thousand_cells_loses_nothing() {
+    let f = Fixture::with(scratch(), |mut config| {
+        config.young = Duration::ZERO;
+        config
+    });
+    f.write("f", "start");
+    let engine = f.engine.clone();
+    let running = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let collector = {
+        let (engine, running) = (engine.clone(), running.clone());
+        std::thread::spawn(move || {
+            let mut done = (0, 0);
+            while running.load(std::sync::atomic::Ordering::Relaxed) {
+                match engine.collect(&[], &CancelToken::new()) {
+                    Ok(collected) => done = (done.0 + 1, done.1 + collected.removed),
+                    Err(e) => assert_eq!(e.kind, ErrorKind::Busy, "{e}"),
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            done
+        })
+    };
+    let mut handles = Vec::new();
+    for n in 0..1000_u32 {
+        let mut t = engine.begin(fresh()).unwrap();
+        // Large enough to be an object, and republished now and then.
+        let text = format!("{}\n", n % 40).repeat(8000);
+        stage(
+            &mut *t,
+            &serde_json::json!([{"path": "f", "content": text, "expect": "any"}]).to_string(),
+        )
+        .unwrap();
+        let event = engine
+            .objects()
+            .put(
+                format!(
+                    r#"{{"cell": {n}, "value": "z://blob/{}"}}"#,
+                    Digest::of(text.as_bytes())
+                )
+                .as_bytes(),
+            )
+            .unwrap();
+        let blob = engine.objects().put(text.as_bytes()).unwrap();
+        t.commit(
+            Epoch(1),
+            zero_contracts::files::CommitSeal { event, ..seal() },
+            &token(),
+        )
+        .unwrap();
+        handles.extend([event, blob]);
+    }
+    running.store(false, std::sync::atomic::Ordering::Relaxed);
+    let (rounds, removed) = collector.join().unwrap();
+    println!("collection beside 1,000 cells: {rounds} rounds, {removed} objects removed");
+    assert!(rounds > 0);
+    for handle in handles {
+        engine.objects().get(&handle).unwrap();
+    }
+    assert_eq!(engine.verify(&token()).unwrap(), []);
+}
+
+#[test]
+fn old_segments_are_pruned_and_their_objects_stay() {
+    let f = Fixture::new();
+    f.write("f", "0");
+    let mut last = 0;
+    let mut events = Vec::new();
+    // Preimages travel in the journal until it is pruned.
+    for n in 0..1400 {
+        let text = format!("{n:05}\n").repeat(2000);
+        let mut t = f.begin();
+        stage(
+            &mut *t,
+            &serde_json::json!([{"path": "f", "content": text, "expect": "any"}]).to_string(),
+        )
+        .unwrap();
+        last = finish(&mut *t).unwrap().sequence;
+        events.push(Digest::of(text.as_bytes()));
+    }
+    let segments = || std::fs::read_dir(f.dir.path().join("store/journal")).unwrap().count();
+    assert!(segments() > 1, "the journal has one segment");
+    assert_eq!(f.engine.commits_after(0).unwrap().len(), 1400);
+    f.engine.prune(last).unwrap();
+    assert_eq!(segments(), 1);
+    let left = f.reopen();
+    assert!(left.commits_after(0).unwrap().len() < 1400);
+    assert_eq!(left.commits_after(last).unwrap(), []);
+    for digest in &events[..1399] {
+        left.objects().get(digest).unwrap();
+    }
+    assert_eq!(left.last_epoch().unwrap(), Epoch(1));
+}
+
+#[test]
+fn an_old_epoch_may_not_publish() {
+    let f = Fixture::new();
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "a", "create": "a"}]"#).unwrap();
+    t.commit(Epoch(7), seal(), &token()).unwrap();
+    let mut late = f.begin();
+    stage(&mut *late, r#"[{"path": "b", "create": "b"}]"#).unwrap();
+    assert_eq!(
+        late.commit(Epoch(6), seal(), &token()).unwrap_err().error.kind,
+        ErrorKind::Busy
+    );
+    assert!(!f.at("b").exists());
+    assert_eq!(f.engine.recover(Epoch(6), &token()).unwrap_err().kind, ErrorKind::Busy);
+    assert_eq!(f.reopen().last_epoch().unwrap(), Epoch(7));
+}
+
+#[test]
+fn restored_files_have_a_present_time_and_their_own_inode() {
+    let f = Fixture::new();
+    f.write("a", "a").write("b", "b");
+    let old = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+    for name in ["a", "b"] {
+        std::fs::File::options()
+            .write(true)
+            .open(f.at(name))
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+    }
+    let inode = std::fs::metadata(f.at("a")).unwrap().ino();
+    let mut t = f.begin();
+    stage(
+        &mut *t,
+        r#"[{"path": "a", "find": "a", "replacement": "x"}, {"path": "b", "remove": true, "expect": "any"}]"#,
+    )
+    .unwrap();
+    t.materialize(Epoch(1), &token()).unwrap();
+    t.restore().unwrap();
+    assert_eq!(std::fs::metadata(f.at("a")).unwrap().ino(), inode);
+    for name in ["a", "b"] {
+        let age = std::fs::metadata(f.at(name))
+            .unwrap()
+            .modified()
+            .unwrap()
+            .elapsed()
+            .unwrap();
+        assert!(age < Duration::from_secs(60), "{name} is {age:?} old");
+    }
+}
+
+#[test]
+fn staged_bytes_are_bounded_and_cancellation_is_heard() {
+    let f = Fixture::new();
+    f.write("a", "a");
+    let mut t = f
+        .engine
+        .begin(zero_contracts::files::BeginTransaction {
+            staged_bytes: 10,
+            ..fresh()
+        })
+        .unwrap();
+    let error = stage(&mut *t, r#"[{"path": "b", "create": "12345678901"}]"#).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Budget);
+    assert!(t.is_empty() && t.staged_bytes() == 0);
+    let cancelled = token();
+    cancelled.cancel();
+    let error = t
+        .stage(
+            &operations(r#"[{"path": "b", "create": "1"}]"#),
+            &ReadLog::new(),
+            &cancelled,
+        )
+        .unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Cancelled);
+    stage(&mut *t, r#"[{"path": "b", "create": "1"}]"#).unwrap();
+    assert_eq!(
+        t.commit(Epoch(1), seal(), &cancelled).unwrap_err().error.kind,
+        ErrorKind::Cancelled
+    );
+    assert!(!f.at("b").exists());
+}

@@ -1,0 +1,482 @@
+//! The crash sweep: every program of one operation, and many of two and three, killed and failed at every step.
+//!
+//! After each, a new engine recovers; the tree must be all old or all new, nothing may be left over, and the workspace
+//! must still work. `FSZERO_SWEEP=full` makes it exhaustive to three operations; the numbers tried are printed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fszero::FsZero;
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestRng};
+use zero_contracts::files::Durability;
+use zero_contracts::{CancelToken, Epoch, FileEngine};
+
+use crate::gates::{Injector, Plan, held};
+use crate::support::*;
+
+/// Operations that work on [`prepare`]'s tree, alone and mostly in combination.
+const OPERATIONS: &[&str] = &[
+    r#"{"path": "new", "create": "new\n"}"#,
+    r#"{"path": "p/q/new", "create": "deep\n"}"#,
+    r#"{"path": "a", "find": "alpha", "replacement": "ALPHA"}"#,
+    r#"{"path": "d/x", "content": "replaced", "expect": "any"}"#,
+    r#"{"path": "private", "insertAfter": 1, "content": "more", "expect": "any"}"#,
+    r#"{"path": "d/y", "remove": true, "expect": "any"}"#,
+    r#"{"path": "l", "remove": true}"#,
+    r#"{"path": "empty", "remove": true}"#,
+    r#"{"path": "a", "mode": 493}"#,
+    r#"{"path": "d", "mode": 448}"#,
+    r#"{"move": ["b", "c"]}"#,
+    r#"{"move": ["d", "moved/d"]}"#,
+    r#"{"move": ["l", "l2"]}"#,
+    r#"{"copy": ["a", "copy"]}"#,
+    r#"{"mkdir": "m/n"}"#,
+    r#"{"symlink": ["a", "s"]}"#,
+    r#"{"path": "large", "find": "needle", "replacement": "thread"}"#,
+    r#"{"path": "\\xff", "find": "raw", "replacement": "cooked"}"#,
+];
+
+fn prepare(root: &Path) {
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::create_dir_all(root.join("d/sub")).unwrap();
+    std::fs::create_dir_all(root.join("empty")).unwrap();
+    for (path, bytes) in [
+        ("a", "alpha\nbeta\n"),
+        ("b", "b"),
+        ("d/x", "x\r\n"),
+        ("d/y", "y"),
+        ("d/sub/z", "z"),
+        ("private", "secret\n"),
+    ] {
+        std::fs::write(root.join(path), bytes).unwrap();
+    }
+    let mut large = "0123456789abcdef\n".repeat(2000);
+    large.push_str("needle\n");
+    std::fs::write(root.join("large"), large).unwrap();
+    std::fs::write(root.join(std::ffi::OsStr::from_bytes(b"\xff")), "raw").unwrap();
+    std::fs::set_permissions(root.join("private"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("a", root.join("l")).unwrap();
+}
+
+/// How the transaction goes on after staging.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Commit,
+    /// Materialised, then committed.
+    Materialized,
+    /// Materialised, then restored.
+    Restored,
+}
+
+struct Trial {
+    fixture: Fixture,
+    gate: Arc<Injector>,
+    old: Image,
+}
+
+fn trial(durability: Durability, disk: bool) -> Trial {
+    let dir = scratch();
+    prepare(&dir.path().join("root"));
+    let gate = if disk { Injector::with_disk() } else { Injector::new() };
+    let fixture = Fixture::with(dir, |config| config.durability(durability).gate(gate.clone()));
+    let old = fixture.image();
+    Trial { fixture, gate, old }
+}
+
+impl Trial {
+    /// Runs a program; tells whether it committed. None if the operations do not fit together.
+    fn run(&self, program: &str, way: Way, plan: Plan) -> Option<bool> {
+        let mut transaction = self.fixture.engine.begin(fresh()).unwrap();
+        stage(&mut *transaction, program).ok()?;
+        if let Some(disk) = &self.gate.disk {
+            held(disk).load(&[&self.fixture.root(), &self.fixture.dir.path().join("store")]);
+        }
+        self.gate.arm(plan);
+        if way != Way::Commit && transaction.materialize(Epoch(1), &CancelToken::new()).is_err() {
+            return Some(false);
+        }
+        Some(match way {
+            Way::Restored => {
+                let _ = transaction.restore();
+                false
+            }
+            _ => finish(&mut *transaction).is_ok(),
+        })
+    }
+}
+
+/// Recovers, perhaps dying once on the way, and checks that the tree is one of two and the workspace sound.
+fn check(
+    dir: &Path,
+    durability: Durability,
+    old: &Image,
+    new: &Image,
+    must: Option<bool>,
+    die: Option<u64>,
+    what: &str,
+) {
+    let root = dir.join("root");
+    if let Some(step) = die {
+        let gate = Injector::new();
+        let engine = FsZero::open(config(dir).durability(durability).gate(gate.clone())).unwrap();
+        gate.arm(Plan::Die(step));
+        let _ = engine.recover(Epoch(2), &CancelToken::new());
+    }
+    let engine = FsZero::open(config(dir).durability(durability)).unwrap();
+    engine
+        .recover(Epoch(3), &CancelToken::new())
+        .unwrap_or_else(|e| panic!("{what}: recovery: {e}"));
+    let image = image(&root);
+    match must {
+        Some(true) => assert!(
+            image == *new,
+            "{what}: committed, and the tree is not new:\n{}",
+            difference(&image, new)
+        ),
+        Some(false) => assert!(
+            image == *old,
+            "{what}: not committed, and the tree is not old:\n{}",
+            difference(&image, old)
+        ),
+        None => assert!(
+            image == *old || image == *new,
+            "{what}: neither old nor new:\nold {}\nnew {}",
+            difference(&image, old),
+            difference(&image, new)
+        ),
+    }
+    assert!(!engine.has_open_transaction().unwrap(), "{what}");
+    let committed = !engine.commits_after(0).unwrap().is_empty();
+    assert!(image == *old || committed, "{what}: new without a commit record");
+    assert!(
+        old == new || image == *new || !committed,
+        "{what}: old in spite of a commit record"
+    );
+    let mut damage = engine.verify(&CancelToken::new()).unwrap();
+    if durability == Durability::Power {
+        // An object that nobody committed may be torn; it is written anew when it is stored again.
+        damage.retain(|damage| !damage.what.starts_with("z://blob/"));
+    }
+    assert_eq!(damage, [], "{what}");
+    let mut transaction = engine.begin(fresh()).unwrap();
+    stage(&mut *transaction, r#"[{"path": "after", "create": "works"}]"#).unwrap();
+    transaction
+        .commit(Epoch(4), seal(), &CancelToken::new())
+        .unwrap_or_else(|e| panic!("{what}: afterwards: {e}"));
+}
+
+fn difference(have: &Image, want: &Image) -> String {
+    let show = |held: Option<&Held>| match held {
+        Some(Held::File(bytes, mode)) => format!("{} bytes, mode {mode:o}", bytes.len()),
+        other => format!("{other:?}"),
+    };
+    let keys: std::collections::BTreeSet<_> = have.keys().chain(want.keys()).collect();
+    keys.into_iter()
+        .filter(|key| have.get(*key) != want.get(*key))
+        .map(|key| {
+            format!(
+                "  {}: {} instead of {}\n",
+                String::from_utf8_lossy(key),
+                show(have.get(key)),
+                show(want.get(key))
+            )
+        })
+        .collect()
+}
+
+#[derive(Default, Debug)]
+struct Points {
+    kills: u64,
+    failures: u64,
+    losses: u64,
+    programs: u64,
+}
+
+/// Kills and fails one program at every step.
+fn sweep(program: &str, way: Way, points: &mut Points) {
+    let clean = trial(Durability::Process, false);
+    let Some(committed) = clean.run(program, way, Plan::Nothing) else {
+        return;
+    };
+    let steps = clean.gate.steps();
+    let new = clean.fixture.image();
+    assert_eq!(committed, way != Way::Restored, "{program} {way:?}");
+    if way == Way::Restored {
+        assert!(
+            new == clean.old,
+            "{program}: not restored:\n{}",
+            difference(&new, &clean.old)
+        );
+    }
+    points.programs += 1;
+    for step in 0..steps {
+        let what = format!("{program} {way:?} killed at step {step} of {steps}");
+        let killed = trial(Durability::Process, false);
+        let ok = killed.run(program, way, Plan::Die(step)).unwrap();
+        let Trial {
+            fixture: Fixture { dir, engine },
+            old,
+            ..
+        } = killed;
+        drop(engine);
+        let die = (step % 3 == 1).then_some(step % 7);
+        check(
+            dir.path(),
+            Durability::Process,
+            &old,
+            &new,
+            ok.then_some(true),
+            die,
+            &what,
+        );
+        points.kills += 1;
+        let errno = [28, 5, 24][step as usize % 3]; // ENOSPC, EIO, EMFILE
+        let what = format!("{program} {way:?} failed with {errno} at step {step} of {steps}");
+        let failed = trial(Durability::Process, false);
+        let ok = failed.run(program, way, Plan::Fail(step, errno)).unwrap();
+        let Trial {
+            fixture: Fixture { dir, engine },
+            old,
+            ..
+        } = failed;
+        drop(engine);
+        check(dir.path(), Durability::Process, &old, &new, Some(ok), None, &what);
+        points.failures += 1;
+    }
+}
+
+/// Kills one program at every step and loses what was not flushed, in several ways.
+fn lose_power(program: &str, way: Way, ways: u64, rng: &mut TestRng, points: &mut Points) {
+    let clean = trial(Durability::Power, true);
+    if clean.run(program, way, Plan::Nothing).is_none() {
+        return;
+    }
+    let steps = clean.gate.steps();
+    let new = clean.fixture.image();
+    for step in 0..=steps {
+        let killed = trial(Durability::Power, true);
+        let ok = killed.run(program, way, Plan::Die(step)).unwrap();
+        for variant in 0..ways {
+            let what = format!("{program} {way:?} lost power at step {step} of {steps}, variant {variant}");
+            let dir = scratch();
+            let mut keep = || match variant {
+                0 => false,
+                1 => true,
+                _ => coin(rng),
+            };
+            let disk = held(killed.gate.disk.as_ref().unwrap());
+            disk.after_power_loss(&mut keep, &[&dir.path().join("root"), &dir.path().join("store")]);
+            // The copy is another root to the engine.
+            let _ = std::fs::remove_file(dir.path().join("store/root"));
+            let must = (ok && way != Way::Restored).then_some(true);
+            check(dir.path(), Durability::Power, &killed.old, &new, must, None, &what);
+            points.losses += 1;
+        }
+    }
+}
+
+fn coin(rng: &mut TestRng) -> bool {
+    rng.next_u32() & 1 == 1
+}
+
+fn full() -> bool {
+    std::env::var("FSZERO_SWEEP").is_ok_and(|v| v == "full")
+}
+
+fn rng(seed: u8) -> TestRng {
+    TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32])
+}
+
+fn pick(rng: &mut TestRng, count: usize) -> String {
+    let chosen: Vec<&str> = (0..count)
+        .map(|_| OPERATIONS[rng.next_u32() as usize % OPERATIONS.len()])
+        .collect();
+    format!("[{}]", chosen.join(","))
+}
+
+/// Programs of two and three operations: all of them, or a sample.
+fn combinations(rng: &mut TestRng, sample: usize) -> Vec<String> {
+    if !full() {
+        return (0..sample).map(|i| pick(rng, 2 + i % 2)).collect();
+    }
+    let mut all = Vec::new();
+    for a in OPERATIONS {
+        for b in OPERATIONS {
+            all.push(format!("[{a},{b}]"));
+            all.extend(OPERATIONS.iter().map(|c| format!("[{a},{b},{c}]")));
+        }
+    }
+    all
+}
+
+#[test]
+fn one_operation_killed_and_failed_at_every_step() {
+    let mut points = Points::default();
+    for operation in OPERATIONS {
+        for way in [Way::Commit, Way::Restored] {
+            sweep(&format!("[{operation}]"), way, &mut points);
+        }
+    }
+    println!("crash sweep, one operation: {points:?}, all survived");
+    assert!(points.kills > 300 && points.failures > 300);
+}
+
+#[test]
+fn combinations_killed_and_failed_at_every_step() {
+    let mut points = Points::default();
+    for (i, program) in combinations(&mut rng(7), 20).iter().enumerate() {
+        sweep(
+            program,
+            [Way::Commit, Way::Materialized, Way::Restored][i % 3],
+            &mut points,
+        );
+    }
+    println!("crash sweep, two and three operations: {points:?}, all survived");
+    assert!(points.kills > 100);
+}
+
+#[test]
+fn one_operation_with_unsynced_writes_lost_or_reordered() {
+    let mut points = Points::default();
+    let mut rng = rng(3);
+    let ways = if full() { 16 } else { 4 };
+    for operation in OPERATIONS {
+        lose_power(&format!("[{operation}]"), Way::Commit, ways, &mut rng, &mut points);
+    }
+    println!("power loss, one operation: {points:?}, all survived");
+    assert!(points.losses > 1000);
+}
+
+#[test]
+fn combinations_with_unsynced_writes_lost_or_reordered() {
+    let mut points = Points::default();
+    let mut rng = rng(5);
+    for (i, program) in combinations(&mut rng, 16).iter().enumerate() {
+        lose_power(
+            program,
+            [Way::Commit, Way::Restored, Way::Materialized][i % 3],
+            4,
+            &mut rng,
+            &mut points,
+        );
+    }
+    println!("power loss, two and three operations: {points:?}, all survived");
+    assert!(points.losses > 300);
+}
+
+/// An external editor acts between any two steps: its bytes are never lost.
+#[test]
+fn somebody_else_writes_between_any_two_steps() {
+    let program = r#"[{"path": "a", "find": "alpha", "replacement": "ALPHA"}, {"move": ["b", "c"]}, {"path": "d/y", "remove": true, "expect": "any"}, {"path": "new", "create": "n"}]"#;
+    let clean = trial(Durability::Process, false);
+    clean.run(program, Way::Commit, Plan::Nothing).unwrap();
+    let new = clean.fixture.image();
+    let mut points = 0;
+    for target in ["a", "b", "c", "d/y", "new"] {
+        for renames in [false, true] {
+            for step in 0..clean.gate.steps() {
+                let t = trial(Durability::Process, false);
+                let (at, aside) = (t.fixture.at(target), t.fixture.at("editor-temp"));
+                let mut transaction = t.fixture.engine.begin(fresh()).unwrap();
+                stage(&mut *transaction, program).unwrap();
+                t.gate.arm(Plan::Nothing);
+                t.gate.before_step(
+                    step,
+                    Box::new(move || {
+                        if renames {
+                            std::fs::write(&aside, "theirs").unwrap();
+                            std::fs::rename(&aside, &at).unwrap();
+                        } else {
+                            std::fs::write(&at, "theirs").unwrap();
+                        }
+                    }),
+                );
+                let result = finish(&mut *transaction);
+                let image = t.fixture.image();
+                let what = format!(
+                    "{target}, step {step}, rename {renames}: {}",
+                    if result.is_ok() { "committed" } else { "refused" }
+                );
+                let kept = image
+                    .values()
+                    .any(|held| matches!(held, Held::File(bytes, _) if bytes == b"theirs"));
+                assert!(kept, "{what}: their bytes are gone");
+                assert!(
+                    !image.keys().any(|k| k.starts_with(b".fszero")),
+                    "{what}: something is left over"
+                );
+                let mut expected = if result.is_ok() { new.clone() } else { t.old.clone() };
+                let mut found = image.clone();
+                // Where they wrote is theirs; a moved file may carry their change along, or back.
+                for path in [target, "b", "c"] {
+                    expected.remove(path.as_bytes());
+                    found.remove(path.as_bytes());
+                }
+                assert_eq!(found, expected, "{what}");
+                points += 1;
+            }
+        }
+    }
+    println!("external writes between steps: {points} points");
+}
+
+/// The same by real death: a child process is killed in the middle of its commits.
+#[test]
+fn a_real_sigkill() {
+    use std::process::{Command, Stdio};
+    const DIR: &str = "FSZERO_TEST_VICTIM";
+    if let Ok(dir) = std::env::var(DIR) {
+        let dir = Path::new(&dir);
+        let engine = FsZero::open(config(dir)).unwrap();
+        for n in 0.. {
+            let mut transaction = engine.begin(fresh()).unwrap();
+            let text = format!("{n}\n").repeat(20);
+            let operations: Vec<String> = (0..40)
+                .map(|i| serde_json::json!({"path": format!("f{i}"), "content": text, "expect": "any"}).to_string())
+                .collect();
+            stage(&mut *transaction, &format!("[{}]", operations.join(","))).unwrap();
+            finish(&mut *transaction).unwrap();
+        }
+    }
+    let dir = scratch();
+    let root = dir.path().join("root");
+    std::fs::create_dir_all(&root).unwrap();
+    for i in 0..40 {
+        std::fs::write(root.join(format!("f{i}")), "start").unwrap();
+    }
+    let rounds = if full() { 200 } else { 12 };
+    for round in 0..rounds {
+        let name = std::thread::current()
+            .name()
+            .unwrap_or("sweep::a_real_sigkill")
+            .to_owned();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", &name, "--nocapture"])
+            .env(DIR, dir.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(40 + (round * 37) % 60));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let engine = FsZero::open(config(dir.path())).unwrap();
+        let epoch = engine.last_epoch().unwrap();
+        engine.recover(epoch, &CancelToken::new()).unwrap();
+        let image = image(&root);
+        assert_eq!(
+            image.len(),
+            40,
+            "round {round}: {:?}",
+            image.keys().map(|k| String::from_utf8_lossy(k)).collect::<Vec<_>>()
+        );
+        let first = image.values().next().unwrap();
+        assert!(
+            image.values().all(|held| held == first),
+            "round {round}: neither all old nor all new"
+        );
+    }
+    println!("real SIGKILL: {rounds} rounds, all survived");
+}
