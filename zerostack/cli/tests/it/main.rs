@@ -1,1 +1,141 @@
+//! The command line as a shell sees it: exit codes, and one JSON document on standard output.
 
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn kernel(arguments: &[&str], stdin: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_zero-kernel"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"))
+}
+
+fn workspace() -> (TempDir, TempDir) {
+    let (root, store) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(root.path().join("a"), "1\n").unwrap();
+    (root, store)
+}
+
+fn exec(root: &Path, store: &Path, more: &[&str], cell: &str) -> Output {
+    let (root, store) = (root.to_str().unwrap(), store.to_str().unwrap());
+    kernel(&[&["exec", "--root", root, "--store", store], more].concat(), cell)
+}
+
+#[test]
+fn exec_prints_one_response_and_its_exit_code_says_how_it_went() {
+    let (root, store) = workspace();
+    let (root, store) = (root.path(), store.path());
+    let completed = exec(root, store, &["--input", r#"{"n": 2}"#], "return input.n * 21");
+    assert_eq!(
+        (completed.status.code(), json(&completed)["value"].clone()),
+        (Some(0), 42.into())
+    );
+    let failed = exec(root, store, &[], "throw new Error('no')");
+    assert_eq!(
+        (failed.status.code(), json(&failed)["error"]["kind"].clone()),
+        (Some(1), "exception".into())
+    );
+    let rejected = exec(root, store, &[], "return (");
+    assert_eq!(
+        (rejected.status.code(), json(&rejected)["error"]["kind"].clone()),
+        (Some(1), "syntax".into())
+    );
+    let late = exec(root, store, &["--timeout-ms", "200"], "for (;;) {}");
+    assert_eq!(
+        (late.status.code(), json(&late)["error"]["kind"].clone()),
+        (Some(1), "deadline".into())
+    );
+    assert_eq!(exec(root, store, &["--input", "7"], "").status.code(), Some(2));
+    assert_eq!(exec(root, store, &["--file", "/nowhere"], "").status.code(), Some(2));
+    assert_eq!(kernel(&["exec"], "").status.code(), Some(2));
+}
+
+#[test]
+fn a_cell_comes_from_a_file_too() {
+    let (root, store) = workspace();
+    let cell = store.path().join("cell.js");
+    std::fs::write(&cell, "return z.read('a')").unwrap();
+    let output = exec(root.path(), store.path(), &["--file", cell.to_str().unwrap()], "");
+    assert_eq!(json(&output)["value"], "1\n");
+}
+
+#[test]
+fn an_interrupt_cancels_the_cell() {
+    let (root, store) = workspace();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_zero-kernel"))
+        .args(["exec", "--root"])
+        .arg(root.path())
+        .arg("--store")
+        .arg(store.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(b"await z.edit('a', {find: '1', replacement: '2'}); for (;;) {}")
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        (output.status.code(), json(&output)["outcome"].clone()),
+        (Some(130), "Cancelled".into())
+    );
+    assert_eq!(std::fs::read_to_string(root.path().join("a")).unwrap(), "1\n");
+}
+
+#[test]
+fn log_and_verify_look_at_what_exec_left() {
+    let (root, store) = workspace();
+    exec(
+        root.path(),
+        store.path(),
+        &[],
+        "await z.edit('a', {find: '1', replacement: '2'})",
+    );
+    exec(root.path(), store.path(), &["--session", "other"], "return 1");
+    let (root, store) = (root.path().to_str().unwrap(), store.path().to_str().unwrap());
+    let log = kernel(&["log", "--root", root, "--store", store], "");
+    let events = json(&log);
+    assert_eq!((log.status.code(), events.as_array().unwrap().len()), (Some(0), 1));
+    assert_eq!(events[0]["event"]["receipts"][0]["path"], "a");
+    let verify = kernel(&["verify", "--root", root, "--store", store], "");
+    assert_eq!(
+        (verify.status.code(), json(&verify)["valid"].clone()),
+        (Some(0), true.into())
+    );
+}
+
+#[test]
+fn doctor_tries_what_the_machine_allows() {
+    let doctor = kernel(&["doctor"], "");
+    let report = json(&doctor);
+    assert_eq!(
+        (doctor.status.code(), report["healthy"].clone()),
+        (Some(0), true.into()),
+        "{report:#}"
+    );
+    assert_eq!(report["checks"].as_array().unwrap().len(), 4);
+}
