@@ -138,8 +138,12 @@ fn fill(
         let mut opened = None;
         while low < high {
             let bytes = low + (high - low).div_ceil(2);
+            let inside = allot::open(tree, &best.0[at], bytes);
+            // Another mark alone would show nothing more.
+            let left: usize = inside.iter().map(|cut| cut.bytes.len()).sum();
+            let shows = left + 16 <= best.0[at].bytes.len();
             let mut cuts = best.0[..at].to_vec();
-            cuts.extend(allot::open(tree, &best.0[at], bytes));
+            cuts.extend(inside);
             cuts.extend_from_slice(&best.0[at + 1..]);
             let text = write(tree.text, &cuts);
             let tokens = cost(&text);
@@ -148,7 +152,7 @@ fn fill(
                 let most = opened
                     .as_ref()
                     .map_or(best.2, |(_, _, most): &(Vec<Cut>, String, u64)| *most);
-                if tokens > most {
+                if tokens > most && shows {
                     opened = Some((cuts, text, tokens));
                 }
             } else {

@@ -11,12 +11,12 @@ use crate::measure::Measure;
 use crate::retained::{Units, boundary};
 
 /// Share of the budget that the first line and marks may take, in hundredths, when something is chosen in the middle of a gap.
-const MARKS_SHARE: u64 = 13;
+const MARKS_SHARE: u64 = 12;
 
 /// How often the aim is corrected.
 const ATTEMPTS: usize = 10;
 /// Units that are added one by one at the end.
-const ADDED: usize = 8;
+const ADDED: usize = 12;
 
 /// What matters in a text, by kind.
 #[derive(Clone, Debug, Default)]
@@ -161,16 +161,22 @@ impl<'a> Selector<'a> {
     /// Shows more of the first gaps, to the byte, while the budget allows.
     fn fill(&self, choice: &mut Choice, excerpt: Excerpt, cost: u64, budget: u64) -> (Excerpt, u64) {
         let mut best = (excerpt, cost);
-        let mut from = 0;
+        // Repeats only where nothing else is left.
+        let (mut from, mut repeats) = (0, false);
         for _ in 0..ADDED {
             if best.1 * 100 >= budget * 99 {
                 break;
             }
-            let Some(unit) = (from..self.units.units.len()).find(|&unit| {
+            let next = (from..self.units.units.len()).find(|&unit| {
                 let follows = unit == 0 || choice.kept[unit - 1];
-                follows && !choice.kept[unit] && !self.folded[unit] && self.units.units[unit].region.is_some()
-            }) else {
-                break;
+                follows && !choice.kept[unit] && self.folded[unit] == repeats && self.units.units[unit].region.is_some()
+            });
+            let Some(unit) = next else {
+                if repeats {
+                    break;
+                }
+                (from, repeats) = (0, true);
+                continue;
             };
             let Some((trial, excerpt, cost)) = self.longest_part(choice, unit, budget) else {
                 from = unit + 1;

@@ -139,7 +139,7 @@ const FIXTURES: &[Fixture] = &[
         "grep.txt",
         TextKind::Listing,
         500,
-        &["contracts/src/apply.rs:", "pub fn new("],
+        &["contracts/src/range.rs:20:", "pub fn new("],
     ),
     fixture(
         "api.json",

@@ -15,7 +15,10 @@ fn same_shape(shown: &Value, whole: &Value) -> bool {
         (Value::String(shown), Value::String(whole)) => shown == whole || shown.contains("[cut bytes "),
         (Value::Array(shown), Value::Array(whole)) => {
             shown.len() <= whole.len()
-                && match shown.iter().position(|item| item.as_str().is_some_and(is_mark)) {
+                && match shown.iter().position(|item| {
+                    item.as_str()
+                        .is_some_and(|text| is_mark(text) && text.contains(" item"))
+                }) {
                     None => shown.len() == whole.len() && shown.iter().zip(whole).all(|(a, b)| same_shape(a, b)),
                     Some(at) => {
                         let tail = shown.len() - at - 1;
