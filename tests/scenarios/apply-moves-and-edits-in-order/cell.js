@@ -1,0 +1,1 @@
+await z.apply([{ move: ['a', 'd/b'] }, { path: 'd/b', find: 'one', replacement: '1' }]);

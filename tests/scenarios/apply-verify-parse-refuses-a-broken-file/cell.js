@@ -1,0 +1,1 @@
+await z.apply([{ path: 'm.rs', find: '{}', replacement: '{' }], { verify: { parse: true } });

@@ -1,0 +1,1 @@
+await z.edit('a', { find: 'two', replacement: '$&$1\\n' });

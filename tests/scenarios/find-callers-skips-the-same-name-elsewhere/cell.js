@@ -1,0 +1,2 @@
+const { items } = await z.find('open', { mode: 'callers' });
+return items.map((item) => item.symbol);

@@ -1,0 +1,2 @@
+const { total, absence } = await z.find('nothing like this');
+return [total, absence];

@@ -1,0 +1,2 @@
+await z.run('rm a; mkdir d; echo x > d/y');
+throw new Error('on purpose');

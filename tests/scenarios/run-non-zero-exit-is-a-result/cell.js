@@ -1,0 +1,1 @@
+return (await z.run('exit 3')).exitCode;

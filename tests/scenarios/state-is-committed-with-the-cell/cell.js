@@ -1,0 +1,2 @@
+await z.state.set('k', { n: 1 });
+return z.state.list();
