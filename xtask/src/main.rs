@@ -10,6 +10,7 @@ mod test;
 mod vendor;
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -65,8 +66,17 @@ enum Chore {
     },
 }
 
-fn main() -> Result<()> {
-    let chore = Cli::parse().chore;
+fn main() -> ExitCode {
+    match work(Cli::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(chore: Chore) -> Result<()> {
     if !matches!(chore, Chore::Vendor { .. }) {
         setup::run()?;
     }
