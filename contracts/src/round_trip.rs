@@ -97,7 +97,7 @@ fn comes_back<T: Serialize + DeserializeOwned + PartialEq + Debug>(message: &T) 
 macro_rules! round_trips {
     ($($name:ident: $type:ty;)*) => {
         proptest! {
-            #![proptest_config(ProptestConfig { cases: 64, max_default_size_range: 3, ..ProptestConfig::default() })]
+            #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
             $(#[test]
             fn $name(message in any::<$type>()) {
                 comes_back(&message)?;
