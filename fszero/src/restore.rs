@@ -6,6 +6,7 @@
 
 mod captured;
 
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -99,6 +100,48 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
     Ok(())
 }
 
+/// What a rename depends on earlier in its batch. From what is in the tree alone a rename of something that was made
+/// just before, to a place that was freed just before, looks the same when none of it has happened yet.
+#[derive(Default)]
+struct Tie {
+    /// The temporary of what is moved, if the batch made it.
+    made: Option<u32>,
+    /// The temporary under which what was at the target waits, if the batch removed it.
+    removed: Option<u32>,
+    /// Whether either path was touched before in the batch.
+    tied: bool,
+}
+
+/// The ties of the renames of a batch, by their index.
+fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
+    let mut last: HashMap<&WorkspacePath, &Effect> = HashMap::new();
+    let mut ties = HashMap::new();
+    for (at, effect) in effects.iter().enumerate() {
+        match effect {
+            Effect::Create { path, .. } | Effect::Remove { path, .. } => {
+                last.insert(path, effect);
+            }
+            Effect::Rename { from, to, .. } => {
+                let (source, target) = (last.get(from), last.get(to));
+                let made = match source {
+                    Some(Effect::Create { temp, .. }) => Some(*temp),
+                    _ => None,
+                };
+                let removed = match target {
+                    Some(Effect::Remove { temp, .. }) => Some(*temp),
+                    _ => None,
+                };
+                let tied = source.is_some() || target.is_some();
+                ties.insert(at, Tie { made, removed, tied });
+                last.insert(from, effect);
+                last.insert(to, effect);
+            }
+            _ => {}
+        }
+    }
+    ties
+}
+
 impl Restorer<'_> {
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
@@ -130,24 +173,26 @@ impl Restorer<'_> {
             }
             return Ok(());
         }
+        let Some(staging) = staging else {
+            return Ok(()); // Nothing was begun, or everything is back already.
+        };
+        let mut ties = ties(&batch.effects);
         let (mut moved, mut directory_moved) = (false, false);
-        for effect in batch.effects.iter().rev() {
+        for (at, effect) in batch.effects.iter().enumerate().rev() {
             // As in publication: what is moved out of a directory must not be lost while that directory's removal is
             // kept, and a path means another directory once one has moved.
             let made_directory = matches!(effect, Effect::Create { after, .. } if after.is_directory());
             if directory_moved || (moved && made_directory) {
                 self.directories.sync()?;
                 (moved, directory_moved) = (false, false);
-                if let Some(staging) = &staging {
-                    self.directories.mark(staging)?;
-                }
+                self.directories.mark(&staging)?;
             }
             if let Effect::Rename { before, .. } = effect {
                 moved = true;
                 directory_moved |= before.is_directory();
             }
-            // Without a staging directory nothing that uses one was begun, or everything is back already.
-            self.effect(effect, staging.as_ref())?;
+            let tie = ties.remove(&at).unwrap_or_default();
+            self.effect(effect, &tie, &staging)?;
             if matches!(effect, Effect::Rename { .. }) {
                 self.directories.forget();
             }
@@ -213,24 +258,19 @@ impl Restorer<'_> {
         }
     }
 
-    fn effect(&mut self, effect: &Effect, staging: Option<&Arc<OwnedFd>>) -> Result<(), Error> {
-        match (effect, staging) {
-            (Effect::Create { path, temp, after }, Some(staging)) => {
-                self.uncreate(path, &temp_name(*temp), after, staging)
-            }
-            (
-                Effect::Replace {
-                    path,
-                    temp,
-                    before,
-                    after,
-                },
-                Some(staging),
-            ) => self.unreplace(path, &temp_name(*temp), before, after, staging),
-            (Effect::Remove { path, temp, .. }, Some(staging)) => self.unremove(path, &temp_name(*temp), staging),
-            (Effect::Rename { from, to, before }, _) => self.unrename(from, to, before),
-            (Effect::Chmod { path, before, after }, _) => self.unchmod(path, before, after),
-            _ => Ok(()),
+    fn effect(&mut self, effect: &Effect, tie: &Tie, staging: &Arc<OwnedFd>) -> Result<(), Error> {
+        match effect {
+            Effect::Create { path, temp, after } => self.uncreate(path, &temp_name(*temp), after, staging),
+            Effect::Replace {
+                path,
+                temp,
+                before,
+                after,
+            } => self.unreplace(path, &temp_name(*temp), before, after, staging),
+            Effect::Remove { path, temp, .. } => self.unremove(path, &temp_name(*temp), staging),
+            Effect::Rename { from, to, before } => self.unrename(from, to, before, tie, staging),
+            Effect::Chmod { path, before, after } => self.unchmod(path, before, after),
+            Effect::Captured { .. } => Ok(()),
         }
     }
 
@@ -392,7 +432,21 @@ impl Restorer<'_> {
         }
     }
 
-    fn unrename(&mut self, from: &WorkspacePath, to: &WorkspacePath, before: &Node) -> Result<(), Error> {
+    fn unrename(
+        &mut self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+        before: &Node,
+        tie: &Tie,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        let waits = |temp: Option<u32>| -> Result<Option<bool>, Error> {
+            let Some(temp) = temp else { return Ok(None) };
+            Ok(Some(self.node(staging.as_fd(), &temp_name(temp), from)?.is_some()))
+        };
+        if waits(tie.made)? == Some(true) || waits(tie.removed)? == Some(false) {
+            return Ok(()); // What it moves was not there yet, or its target was still taken: it never came to it.
+        }
         let Some((target, new)) = self.of(to)? else {
             return Ok(());
         };
@@ -409,13 +463,16 @@ impl Restorer<'_> {
             moved == *before
         };
         if let Some(there) = at_source {
-            if same && there != *before && !before.is_directory() {
+            if same && there != *before && !before.is_directory() && !tie.tied {
                 let theirs = self.shared.keep_live(from);
                 let detail =
                     format!("`{from}` was moved to `{to}` by this cell and made anew by somebody else; both were left");
                 self.conflict(from, detail, moved.handle(), theirs);
             }
             return Ok(());
+        }
+        if tie.tied && !same {
+            return Ok(()); // What is there need not be what was moved.
         }
         match self
             .shared

@@ -336,6 +336,7 @@ impl Run {
             assert!(kept, "what somebody else wrote is gone");
         }
         if std::mem::take(&mut self.dirty) {
+            self.last = None;
             self.base = Model(image.clone());
         }
         assert_eq!(image, self.base.0, "the tree is not what the model says");
