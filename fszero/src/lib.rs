@@ -1,4 +1,4 @@
-//! FSZero owns bytes.
+#![doc = include_str!("../README.md")]
 
 pub mod seam;
 

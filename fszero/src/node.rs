@@ -117,7 +117,7 @@ impl Meta {
             _ => EntryKind::Other,
         };
         #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // the widths differ between architectures
-        let ns = |s: i64, n: u64| i128::from(s) * 1_000_000_000 + n as i128;
+        let ns = |s, n| i128::from(s as i64) * 1_000_000_000 + n as i128;
         Self {
             kind,
             mode: if kind == EntryKind::Symlink {
@@ -135,8 +135,8 @@ impl Meta {
             links: u64::from(stat.st_nlink as u32),
             uid: stat.st_uid,
             gid: stat.st_gid,
-            mtime: ns(stat.st_mtime, stat.st_mtime_nsec as u64),
-            ctime: ns(stat.st_ctime, stat.st_ctime_nsec as u64),
+            mtime: ns(stat.st_mtime, stat.st_mtime_nsec),
+            ctime: ns(stat.st_ctime, stat.st_ctime_nsec),
         }
     }
 

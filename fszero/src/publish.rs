@@ -174,9 +174,9 @@ pub(crate) struct Refusal {
     pub conflict: Option<PathConflict>,
 }
 
-impl From<Error> for Refusal {
+impl From<Error> for Box<Refusal> {
     fn from(error: Error) -> Self {
-        Self { error, conflict: None }
+        Box::new(Refusal { error, conflict: None })
     }
 }
 
@@ -184,7 +184,7 @@ impl Publication<'_> {
     /// Publishes a batch. On an error the caller takes back what the journal says.
     ///
     /// The batch goes to `begun` before anything is journalled.
-    pub fn publish(&self, planned: impl Iterator<Item = Planned>, begun: &mut Vec<Batch>) -> Result<(), Refusal> {
+    pub fn publish(&self, planned: impl Iterator<Item = Planned>, begun: &mut Vec<Batch>) -> Result<(), Box<Refusal>> {
         let (steps, mut inline) = self.prepare(planned)?;
         if steps.is_empty() {
             return Ok(());
@@ -221,6 +221,7 @@ impl Publication<'_> {
             if order.must_flush_before(&step.effect) {
                 directories.sync()?;
                 order = Order::default();
+                directories.mark(&staging)?;
             }
             self.carry_out(&step.effect, &staging, &mut directories)?;
             order.note(&step.effect);
@@ -229,13 +230,13 @@ impl Publication<'_> {
         Ok(())
     }
 
-    fn prepare(&self, planned: impl Iterator<Item = Planned>) -> Result<(Vec<Step>, Vec<Inline>), Refusal> {
+    fn prepare(&self, planned: impl Iterator<Item = Planned>) -> Result<(Vec<Step>, Vec<Inline>), Box<Refusal>> {
         let mut steps = Vec::new();
         let mut inline = Vec::new();
         let mut room = INLINE_TOTAL;
         for planned in planned {
             let temp = steps.len() as u32;
-            let mut preimage = |node: &Node, body: Option<&Body>| -> Result<(), Refusal> {
+            let mut preimage = |node: &Node, body: Option<&Body>| -> Result<(), Box<Refusal>> {
                 let (Node::File { digest, bytes, .. }, Some(body)) = (node, body) else {
                     return Ok(());
                 };
@@ -456,7 +457,7 @@ impl Publication<'_> {
         effect: &Effect,
         staging: &Arc<OwnedFd>,
         directories: &mut Directories<'_>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Box<Refusal>> {
         let seam = &self.shared.seam;
         match effect {
             Effect::Create { path, temp, after } => {
@@ -572,7 +573,7 @@ impl Publication<'_> {
         name: &[u8],
         before: &Node,
         path: &WorkspacePath,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Box<Refusal>> {
         let found = self.shared.node_at(directory, name, path, true, self.token)?;
         if found.as_ref() == Some(before) {
             if before.is_directory() {
@@ -593,7 +594,7 @@ impl Publication<'_> {
             Node::describe(found.as_ref()),
             Node::describe(Some(before))
         );
-        Err(Refusal {
+        Err(Box::new(Refusal {
             error: Error::new(ErrorKind::Conflict, format!("{detail}; nothing was changed"))
                 .with_path(path)
                 .retryable(true),
@@ -603,12 +604,12 @@ impl Publication<'_> {
                 ours,
                 theirs,
             }),
-        })
+        }))
     }
 
-    fn refuse(&self, path: &WorkspacePath, why: &str, ours: Option<&Node>) -> Refusal {
+    fn refuse(&self, path: &WorkspacePath, why: &str, ours: Option<&Node>) -> Box<Refusal> {
         let theirs = self.shared.keep_live(path);
-        Refusal {
+        Box::new(Refusal {
             error: Error::new(ErrorKind::Conflict, format!("`{path}`: {why}; nothing was changed"))
                 .with_path(path)
                 .retryable(true),
@@ -618,7 +619,7 @@ impl Publication<'_> {
                 ours: ours.and_then(Node::handle),
                 theirs,
             }),
-        }
+        })
     }
 }
 

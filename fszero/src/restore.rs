@@ -4,6 +4,9 @@
 //! and begun again at any point. Effects are taken back in reverse order; each is the inverse rename or exchange, so the
 //! displaced inode itself comes back. Temporaries go only when everything else is back (and durable).
 
+mod captured;
+
+use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -15,11 +18,13 @@ use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::node::Node;
-use crate::overlay::Body;
 use crate::publish::{Directories, staging_name, staging_path, temp_name};
 use crate::record::{Batch, Effect};
 use crate::seam::Rename;
 use crate::tree::{io, os};
+
+/// An open directory and a name in it.
+type Place = (Arc<OwnedFd>, Vec<u8>);
 
 pub(crate) struct Restorer<'a> {
     shared: &'a Shared,
@@ -95,6 +100,48 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
     Ok(())
 }
 
+/// What a rename depends on earlier in its batch. From what is in the tree alone a rename of something that was made
+/// just before, to a place that was freed just before, looks the same when none of it has happened yet.
+#[derive(Default)]
+struct Tie {
+    /// The temporary of what is moved, if the batch made it.
+    made: Option<u32>,
+    /// The temporary under which what was at the target waits, if the batch removed it.
+    removed: Option<u32>,
+    /// Whether either path was touched before in the batch.
+    tied: bool,
+}
+
+/// The ties of the renames of a batch, by their index.
+fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
+    let mut last: HashMap<&WorkspacePath, &Effect> = HashMap::new();
+    let mut ties = HashMap::new();
+    for (at, effect) in effects.iter().enumerate() {
+        match effect {
+            Effect::Create { path, .. } | Effect::Remove { path, .. } => {
+                last.insert(path, effect);
+            }
+            Effect::Rename { from, to, .. } => {
+                let (source, target) = (last.get(from), last.get(to));
+                let made = match source {
+                    Some(Effect::Create { temp, .. }) => Some(*temp),
+                    _ => None,
+                };
+                let removed = match target {
+                    Some(Effect::Remove { temp, .. }) => Some(*temp),
+                    _ => None,
+                };
+                let tied = source.is_some() || target.is_some();
+                ties.insert(at, Tie { made, removed, tied });
+                last.insert(from, effect);
+                last.insert(to, effect);
+            }
+            _ => {}
+        }
+    }
+    ties
+}
+
 impl Restorer<'_> {
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
@@ -126,21 +173,26 @@ impl Restorer<'_> {
             }
             return Ok(());
         }
+        let Some(staging) = staging else {
+            return Ok(()); // Nothing was begun, or everything is back already.
+        };
+        let mut ties = ties(&batch.effects);
         let (mut moved, mut directory_moved) = (false, false);
-        for effect in batch.effects.iter().rev() {
+        for (at, effect) in batch.effects.iter().enumerate().rev() {
             // As in publication: what is moved out of a directory must not be lost while that directory's removal is
             // kept, and a path means another directory once one has moved.
             let made_directory = matches!(effect, Effect::Create { after, .. } if after.is_directory());
             if directory_moved || (moved && made_directory) {
                 self.directories.sync()?;
                 (moved, directory_moved) = (false, false);
+                self.directories.mark(&staging)?;
             }
             if let Effect::Rename { before, .. } = effect {
                 moved = true;
                 directory_moved |= before.is_directory();
             }
-            // Without a staging directory nothing that uses one was begun, or everything is back already.
-            self.effect(effect, staging.as_ref())?;
+            let tie = ties.remove(&at).unwrap_or_default();
+            self.effect(effect, &tie, &staging)?;
             if matches!(effect, Effect::Rename { .. }) {
                 self.directories.forget();
             }
@@ -153,7 +205,7 @@ impl Restorer<'_> {
     }
 
     /// The directory of a path; none if that is not there (any more).
-    fn of(&mut self, path: &WorkspacePath) -> Result<Option<(Arc<OwnedFd>, Vec<u8>)>, Error> {
+    fn of(&mut self, path: &WorkspacePath) -> Result<Option<Place>, Error> {
         match self.directories.of(path, true) {
             Ok(found) => Ok(Some(found)),
             Err(e)
@@ -206,24 +258,19 @@ impl Restorer<'_> {
         }
     }
 
-    fn effect(&mut self, effect: &Effect, staging: Option<&Arc<OwnedFd>>) -> Result<(), Error> {
-        match (effect, staging) {
-            (Effect::Create { path, temp, after }, Some(staging)) => {
-                self.uncreate(path, &temp_name(*temp), after, staging)
-            }
-            (
-                Effect::Replace {
-                    path,
-                    temp,
-                    before,
-                    after,
-                },
-                Some(staging),
-            ) => self.unreplace(path, &temp_name(*temp), before, after, staging),
-            (Effect::Remove { path, temp, .. }, Some(staging)) => self.unremove(path, &temp_name(*temp), staging),
-            (Effect::Rename { from, to, before }, _) => self.unrename(from, to, before),
-            (Effect::Chmod { path, before, after }, _) => self.unchmod(path, before, after),
-            _ => Ok(()),
+    fn effect(&mut self, effect: &Effect, tie: &Tie, staging: &Arc<OwnedFd>) -> Result<(), Error> {
+        match effect {
+            Effect::Create { path, temp, after } => self.uncreate(path, &temp_name(*temp), after, staging),
+            Effect::Replace {
+                path,
+                temp,
+                before,
+                after,
+            } => self.unreplace(path, &temp_name(*temp), before, after, staging),
+            Effect::Remove { path, temp, .. } => self.unremove(path, &temp_name(*temp), staging),
+            Effect::Rename { from, to, before } => self.unrename(from, to, before, tie, staging),
+            Effect::Chmod { path, before, after } => self.unchmod(path, before, after),
+            Effect::Captured { .. } => Ok(()),
         }
     }
 
@@ -385,7 +432,21 @@ impl Restorer<'_> {
         }
     }
 
-    fn unrename(&mut self, from: &WorkspacePath, to: &WorkspacePath, before: &Node) -> Result<(), Error> {
+    fn unrename(
+        &mut self,
+        from: &WorkspacePath,
+        to: &WorkspacePath,
+        before: &Node,
+        tie: &Tie,
+        staging: &Arc<OwnedFd>,
+    ) -> Result<(), Error> {
+        let waits = |temp: Option<u32>| -> Result<Option<bool>, Error> {
+            let Some(temp) = temp else { return Ok(None) };
+            Ok(Some(self.node(staging.as_fd(), &temp_name(temp), from)?.is_some()))
+        };
+        if waits(tie.made)? == Some(true) || waits(tie.removed)? == Some(false) {
+            return Ok(()); // What it moves was not there yet, or its target was still taken: it never came to it.
+        }
         let Some((target, new)) = self.of(to)? else {
             return Ok(());
         };
@@ -402,13 +463,16 @@ impl Restorer<'_> {
             moved == *before
         };
         if let Some(there) = at_source {
-            if same && there != *before && !before.is_directory() {
+            if same && there != *before && !before.is_directory() && !tie.tied {
                 let theirs = self.shared.keep_live(from);
                 let detail =
                     format!("`{from}` was moved to `{to}` by this cell and made anew by somebody else; both were left");
                 self.conflict(from, detail, moved.handle(), theirs);
             }
             return Ok(());
+        }
+        if tie.tied && !same {
+            return Ok(()); // What is there need not be what was moved.
         }
         match self
             .shared
@@ -463,243 +527,6 @@ impl Restorer<'_> {
             );
             self.conflict(path, detail, None, None);
         }
-        Ok(())
-    }
-
-    /// Takes back what a command did. The old content comes from objects: the command did not keep the inodes.
-    fn captured(&mut self, batch: &Batch, staging: &Arc<OwnedFd>) -> Result<(), Error> {
-        // First what the command made, deepest first; then what it changed or removed, from the top down.
-        let mut made = Vec::new();
-        let mut lost = Vec::new();
-        for effect in &batch.effects {
-            let Effect::Captured {
-                path,
-                temp,
-                before,
-                after,
-            } = effect
-            else {
-                continue;
-            };
-            let replaces_kind = matches!((before, after), (Some(b), Some(a)) if b.kind() != a.kind());
-            if let Some(after) = after
-                && (before.is_none() || replaces_kind)
-            {
-                made.push((path, *temp, after));
-            }
-            if let Some(before) = before {
-                lost.push((path, *temp, before, after.as_ref().filter(|_| !replaces_kind)));
-            }
-        }
-        made.sort_by(|a, b| b.0.cmp(a.0));
-        lost.sort_by(|a, b| a.0.cmp(b.0));
-        // The names 0… of the batch are for what is put back, and as many more for what goes.
-        let offset = batch.effects.len() as u32;
-        for (path, temp, after) in made {
-            self.displace_captured(path, &temp_name(temp + offset), after, staging)?;
-        }
-        for (path, temp, before, after) in &lost {
-            self.put_captured(path, *temp, *before, *after, staging)?;
-        }
-        // Modes of directories last: a read-only one could not have been filled.
-        for (path, _, before, _) in lost.iter().rev() {
-            if let Node::Directory { mode } = before
-                && let Ok(handle) = self.shared.tree.handle(path)
-                && let Ok(stat) = rustix::fs::fstat(&handle)
-                && (stat.st_mode & 0o7777) != *mode
-            {
-                self.shared
-                    .seam
-                    .chmod(handle.as_fd(), *mode)
-                    .map_err(Self::failed(path))?;
-                self.shared.flush_mode(path)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn note_captured(&mut self, path: &WorkspacePath, before: Option<&Node>, found: Option<&Node>) {
-        self.restored(path);
-        if self.list_captured && found.is_some() {
-            let detail = format!(
-                "{} was found at `{path}`, made by a command or meanwhile by somebody else; it was taken back",
-                Node::describe(found)
-            );
-            self.conflict(
-                path,
-                detail,
-                before.and_then(Node::handle),
-                found.and_then(Node::handle),
-            );
-        }
-    }
-
-    fn displace_captured(
-        &mut self,
-        path: &WorkspacePath,
-        temp: &[u8],
-        after: &Node,
-        staging: &Arc<OwnedFd>,
-    ) -> Result<(), Error> {
-        let Some((directory, name)) = self.of(path)? else {
-            return Ok(());
-        };
-        let Some(live) = self.node(directory.as_fd(), &name, path)? else {
-            return Ok(());
-        };
-        let same = match after {
-            Node::Directory { .. } => live.is_directory(),
-            _ => live == *after,
-        };
-        if !same {
-            let theirs = self.shared.keep_live(path);
-            self.conflict(
-                path,
-                format!("`{path}` changed after the command that made it; it was left as it is"),
-                after.handle(),
-                theirs,
-            );
-            return Ok(());
-        }
-        if live.is_directory() {
-            match self.shared.seam.remove_directory(directory.as_fd(), &name) {
-                Ok(()) => {
-                    self.directories.forget();
-                    self.note_captured(path, None, None);
-                }
-                Err(e) if e.raw_os_error() == Some(Errno::NOTEMPTY.raw_os_error()) => {
-                    self.conflict(
-                        path,
-                        format!("the directory `{path}` made by a command holds something else now; it was left"),
-                        None,
-                        None,
-                    );
-                }
-                Err(e) => return Err(Self::failed(path)(e)),
-            }
-            return Ok(());
-        }
-        if matches!(live, Node::File { .. }) {
-            self.shared.keep_file(directory.as_fd(), &name, path)?;
-        }
-        if self.node(staging.as_fd(), temp, path)?.is_some() {
-            self.shared
-                .seam
-                .unlink(staging.as_fd(), temp)
-                .map_err(Self::failed(path))?;
-        }
-        self.shared
-            .seam
-            .rename(directory.as_fd(), &name, staging.as_fd(), temp, Rename::NoReplace)
-            .map_err(Self::failed(path))?;
-        self.note_captured(path, None, Some(&live));
-        Ok(())
-    }
-
-    fn put_captured(
-        &mut self,
-        path: &WorkspacePath,
-        temp: u32,
-        before: &Node,
-        after: Option<&Node>,
-        staging: &Arc<OwnedFd>,
-    ) -> Result<(), Error> {
-        let Some((directory, name)) = self.of(path)? else {
-            self.conflict(
-                path,
-                format!("the directory of `{path}` could not be put back"),
-                before.handle(),
-                None,
-            );
-            return Ok(());
-        };
-        let live = self.node(directory.as_fd(), &name, path)?;
-        if live.as_ref() == Some(before) {
-            return Ok(());
-        }
-        let expected = match (&live, after) {
-            (Some(live), Some(after)) if after.is_directory() => live.is_directory(),
-            (live, after) => live.as_ref() == after,
-        };
-        if !expected {
-            let theirs = self.shared.keep_live(path);
-            let detail = format!(
-                "`{path}` is {} and the command left {}: it was not overwritten",
-                Node::describe(live.as_ref()),
-                Node::describe(after)
-            );
-            self.conflict(path, detail, before.handle(), theirs);
-            return Ok(());
-        }
-        let seam = &self.shared.seam;
-        let temp = temp_name(temp);
-        match before {
-            Node::Directory { .. } => {
-                if live.is_none() {
-                    seam.make_directory(directory.as_fd(), &name, 0o700)
-                        .map_err(Self::failed(path))?;
-                }
-                self.note_captured(path, Some(before), None);
-                return Ok(());
-            }
-            Node::Symlink { target } => {
-                if self.node(staging.as_fd(), &temp, path)?.is_some() {
-                    seam.unlink(staging.as_fd(), &temp).map_err(Self::failed(path))?;
-                }
-                seam.symlink(target, staging.as_fd(), &temp)
-                    .map_err(Self::failed(path))?;
-            }
-            Node::File { mode, digest, bytes } => {
-                if !self.shared.store.has(digest)? {
-                    self.conflict(
-                        path,
-                        format!("the bytes that `{path}` had were not kept"),
-                        None,
-                        live.as_ref().and_then(Node::handle),
-                    );
-                    return Ok(());
-                }
-                if self.node(staging.as_fd(), &temp, path)?.is_some() {
-                    seam.unlink(staging.as_fd(), &temp).map_err(Self::failed(path))?;
-                }
-                let file = seam.create(staging.as_fd(), &temp, 0o600).map_err(Self::failed(path))?;
-                self.shared
-                    .copy_body(&Body::Object, digest, *bytes, file.as_fd(), path, &self.token)?;
-                if live.is_some() {
-                    // Best effort: the command may have changed owner or attributes, too.
-                    let _ = self.shared.keep_attributes(path, file.as_fd(), path);
-                }
-                seam.chmod(file.as_fd(), *mode).map_err(Self::failed(path))?;
-                if self.shared.power() {
-                    seam.sync(file.as_fd()).map_err(Self::failed(path))?;
-                }
-            }
-            Node::Other => return Ok(()),
-        }
-        let how = if live.is_some() {
-            Rename::Exchange
-        } else {
-            Rename::NoReplace
-        };
-        seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, how)
-            .map_err(Self::failed(path))?;
-        if live.is_some() {
-            let displaced = self.node(staging.as_fd(), &temp, path)?;
-            if displaced != live {
-                seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, Rename::Exchange)
-                    .map_err(Self::failed(path))?;
-                let theirs = self.shared.keep_live(path);
-                self.conflict(
-                    path,
-                    format!("`{path}` changed while it was put back; it was left"),
-                    before.handle(),
-                    theirs,
-                );
-                return Ok(());
-            }
-            self.keep(staging.as_fd(), &temp, displaced.as_ref(), path)?;
-        }
-        self.note_captured(path, Some(before), live.as_ref());
         Ok(())
     }
 }

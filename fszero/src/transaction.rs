@@ -15,7 +15,7 @@ use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
-use crate::publish::{Publication, Refusal};
+use crate::publish::Publication;
 use crate::record::{Batch, Record};
 use crate::restore;
 use crate::snapshot::Manifest;
@@ -149,7 +149,7 @@ impl Cell {
     }
 
     /// Publishes what is staged; on a refusal only what this call published is taken back.
-    fn land(&mut self, epoch: Epoch, token: &CancelToken) -> Result<(), (Refusal, Restoration)> {
+    fn land(&mut self, epoch: Epoch, token: &CancelToken) -> Result<(), Box<CommitFailure>> {
         let mut begun = Vec::new();
         let effects: Vec<_> = self.work.effects.iter().cloned().collect();
         let published = self.publication(epoch, token).publish(effects.into_iter(), &mut begun);
@@ -173,8 +173,11 @@ impl Cell {
                     // What could not be put back now is left to the next recovery, which the journal calls for.
                     self.batches.extend(begun);
                 }
-                restoration.conflicts.extend(refusal.conflict.clone());
-                Err((refusal, restoration))
+                restoration.conflicts.extend(refusal.conflict);
+                Err(Box::new(CommitFailure {
+                    error: refusal.error,
+                    restoration,
+                }))
             }
         }
     }
@@ -238,8 +241,13 @@ impl Cell {
         epoch: Epoch,
         seal: CommitSeal,
         token: &CancelToken,
-    ) -> Result<CommitRecord, (Error, Restoration)> {
-        let plain = |e: Error| (e, Restoration::default());
+    ) -> Result<CommitRecord, Box<CommitFailure>> {
+        let plain = |error: Error| {
+            Box::new(CommitFailure {
+                error,
+                restoration: Restoration::default(),
+            })
+        };
         self.check().map_err(plain)?;
         if self.capture.is_some() {
             return Err(plain(Error::invalid(
@@ -248,8 +256,7 @@ impl Cell {
         }
         token.check().map_err(plain)?;
         self.shared.fence(epoch).map_err(plain)?;
-        self.land(epoch, token)
-            .map_err(|(refusal, restoration)| (refusal.error, restoration))?;
+        self.land(epoch, token)?;
         token.check().map_err(plain)?;
         let power = self.shared.power();
         if power && self.batches.iter().any(Batch::is_captured) {
@@ -380,7 +387,7 @@ impl Transaction for Cell {
         self.check()?;
         token.check()?;
         self.shared.fence(epoch)?;
-        self.land(epoch, token).map_err(|(refusal, _)| refusal.error)
+        self.land(epoch, token).map_err(|failure| failure.error)
     }
 
     fn begin_capture(&mut self, epoch: Epoch, token: &CancelToken) -> Result<CaptureTier, Error> {
@@ -442,35 +449,29 @@ impl Transaction for Cell {
                 }
                 Ok(record)
             }
-            Err((error, mut restoration)) => {
+            Err(mut failure) => {
                 if self.phase == Phase::Over {
-                    return Err(Box::new(CommitFailure { error, restoration }));
+                    return Err(failure);
                 }
                 if self.committed().is_some() {
                     // The record is in the journal and could be neither flushed nor cut off: nothing may be taken
                     // back that a recovery would take for committed.
                     self.phase = Phase::Over;
-                    let mut error = error;
-                    error
-                        .detail
-                        .push_str("; whether it is committed will be known after the next recovery");
-                    return Err(Box::new(CommitFailure { error, restoration }));
+                    let unknown = "; whether it is committed will be known after the next recovery";
+                    failure.error.detail.push_str(unknown);
+                    return Err(failure);
                 }
                 match self.take_back() {
                     Ok(done) => {
-                        restoration.restored.extend(done.restored);
-                        restoration.conflicts.extend(done.conflicts);
-                        Err(Box::new(CommitFailure { error, restoration }))
+                        failure.restoration.restored.extend(done.restored);
+                        failure.restoration.conflicts.extend(done.conflicts);
                     }
                     Err(e) => {
-                        let mut error = error;
-                        error.detail.push_str(&format!(
-                            "; taking back met: {}; the next recovery tries again",
-                            e.detail
-                        ));
-                        Err(Box::new(CommitFailure { error, restoration }))
+                        let met = format!("; taking back met: {}; the next recovery tries again", e.detail);
+                        failure.error.detail.push_str(&met);
                     }
                 }
+                Err(failure)
             }
         }
     }

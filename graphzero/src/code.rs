@@ -12,4 +12,6 @@ pub enum Code {
     /// Scopes, expressions and types of Rust.
     #[cfg(feature = "rust")]
     Rust(Box<crate::rust::code::RustCode>),
+    /// Scopes, values and imports of a language with classes and modules.
+    Objects(Box<crate::objects::code::ObjectCode>),
 }

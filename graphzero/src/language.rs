@@ -82,6 +82,10 @@ pub fn languages() -> &'static [&'static dyn Language] {
     &[
         #[cfg(feature = "rust")]
         &crate::rust::RustLanguage,
+        #[cfg(feature = "typescript")]
+        &crate::typescript::TypeScriptLanguage,
+        #[cfg(feature = "python")]
+        &crate::python::PythonLanguage,
     ]
 }
 

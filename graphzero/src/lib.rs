@@ -7,6 +7,8 @@ mod engine;
 pub mod facts;
 mod facts_builder;
 pub mod language;
+#[allow(dead_code)] // a build without languages of this family
+pub mod objects;
 mod outline;
 pub mod parse;
 mod pool;
@@ -21,7 +23,11 @@ mod tree;
 pub mod truth;
 mod world;
 
+#[cfg(feature = "python")]
+pub mod python;
 #[cfg(feature = "rust")]
 pub mod rust;
+#[cfg(feature = "typescript")]
+pub mod typescript;
 
 pub use engine::{GraphConfig, GraphZero};

@@ -1,7 +1,7 @@
 //! Counts and encodes text exactly as the reference tokenizer does.
 //!
-//! A text is cut into pieces ([`split`](crate::split)); a piece that is a token costs one lookup, any other is merged
-//! ([`merge`](crate::merge)). Source code and logs repeat their words, so the costs of short pieces are kept in a small
+//! A text is cut into pieces (module `split`); a piece that is a token costs one lookup, any other is merged
+//! (module `merge`). Source code and logs repeat their words, so the costs of short pieces are kept in a small
 //! table and most pieces need neither. That table is the only state, and it never changes a result.
 
 use std::sync::Mutex;

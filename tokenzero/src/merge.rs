@@ -111,11 +111,10 @@ fn merge_long<'a>(vocabulary: &Vocabulary, piece: &'a [u8], mut emit: impl FnMut
     let mut previous: Vec<usize> = (0..length).map(|start| start.wrapping_sub(1)).collect();
     let mut ranks = vec![NONE; length];
     let mut buckets = Buckets::default();
-    for start in 0..length - 1 {
-        let rank = joined(vocabulary, piece, start, start + 2);
-        if rank != NONE {
-            ranks[start] = rank;
-            buckets.push(rank, start);
+    for (start, known) in ranks.iter_mut().enumerate().take(length - 1) {
+        *known = joined(vocabulary, piece, start, start + 2);
+        if *known != NONE {
+            buckets.push(*known, start);
         }
     }
     while let Some((rank, starts)) = buckets.pop() {

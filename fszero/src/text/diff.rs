@@ -8,7 +8,7 @@ use similar::{Algorithm, ChangeTag, DiffOp};
 const DIFF_BYTES: usize = 16 * 1024;
 
 /// Longest differing middle that is compared line by line, in bytes; a longer one is only measured.
-const MIDDLE_BYTES: usize = 512 * 1024;
+const MIDDLE_BYTES: usize = 128 * 1024;
 
 const CONTEXT: usize = 3;
 
@@ -69,7 +69,7 @@ fn forward(bytes: &[u8], lines: usize) -> usize {
 }
 
 fn print(a: &[&str], b: &[&str], skipped: usize) -> String {
-    let deadline = Instant::now() + Duration::from_millis(100);
+    let deadline = Instant::now() + Duration::from_millis(15);
     let ops = similar::capture_diff_slices_deadline(Algorithm::Myers, a, b, Some(deadline));
     let mut out = String::new();
     for group in similar::group_diff_ops(ops, CONTEXT) {

@@ -104,7 +104,7 @@ pub(crate) fn search(
     source: &mut dyn Read,
     token: &CancelToken,
 ) -> Result<(Vec<Found>, Facts), Error> {
-    let finders: Vec<_> = needles.iter().map(|needle| memmem::Finder::new(needle)).collect();
+    let finders: Vec<_> = needles.iter().map(memmem::Finder::new).collect();
     let mut found: Vec<Found> = needles
         .iter()
         .map(|n| Found {

@@ -1,9 +1,12 @@
 //! Integration tests of the engine, one binary.
 
-mod gates;
-mod keeping;
-mod support;
+// Helpers outside test functions fail a test by panicking, too.
+#![allow(clippy::unwrap_used)]
 
 mod fields;
+mod gates;
+mod keeping;
 mod model;
+mod scenarios;
+mod support;
 mod sweep;

@@ -291,7 +291,7 @@ impl Run {
 
     /// Stages one operation on both and compares the verdicts.
     fn stage(&mut self, operation: &serde_json::Value, model: impl FnOnce(&mut Model) -> Result<(), Refused>) {
-        self.stage_all(&[operation.clone()], model);
+        self.stage_all(std::slice::from_ref(operation), model);
     }
 
     fn stage_all(&mut self, operations: &[serde_json::Value], model: impl FnOnce(&mut Model) -> Result<(), Refused>) {
@@ -336,6 +336,7 @@ impl Run {
             assert!(kept, "what somebody else wrote is gone");
         }
         if std::mem::take(&mut self.dirty) {
+            self.last = None;
             self.base = Model(image.clone());
         }
         assert_eq!(image, self.base.0, "the tree is not what the model says");
@@ -406,7 +407,7 @@ impl Run {
         if !(is_file || missing) {
             return;
         }
-        let done = if how % 2 == 0 || missing {
+        let done = if how.is_multiple_of(2) || missing {
             std::fs::write(&at, &bytes)
         } else {
             std::fs::write(self.f.root().join("aside"), &bytes)
@@ -501,7 +502,7 @@ impl Run {
                 &json!({"path": path, "insertBefore": 1, "content": "first\n", "expect": any}),
                 |m| {
                     m.edit(path, |b| {
-                        let bom = b.starts_with(b"\xef\xbb\xbf").then_some(3).unwrap_or(0);
+                        let bom = if b.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
                         let crlf = b.windows(2).any(|w| w == b"\r\n");
                         let line: &[u8] = if crlf { b"first\r\n" } else { b"first\n" };
                         Ok([&b[..bom], line, &b[bom..]].concat())
@@ -530,7 +531,7 @@ impl Run {
                 &json!({"path": path, "lines": [1, 1], "content": "L", "expect": any}),
                 |m| {
                     m.edit(path, |b| {
-                        let bom = b.starts_with(b"\xef\xbb\xbf").then_some(3).unwrap_or(0);
+                        let bom = if b.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
                         let rest = b[bom..].iter().position(|&c| c == b'\n');
                         let end = rest.map_or(b.len(), |at| {
                             if at > 0 && b[bom + at - 1] == b'\r' {
@@ -547,7 +548,7 @@ impl Run {
                 &json!({"path": path, "patch": "@@ -1 +1,2 @@\n-one\n+ONE\n+more\n"}),
                 |m| {
                     m.edit(path, |b| {
-                        let bom = b.starts_with(b"\xef\xbb\xbf").then_some(3).unwrap_or(0);
+                        let bom = if b.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
                         let lines: Vec<&[u8]> = b[bom..].split_inclusive(|&c| c == b'\n').collect();
                         let hits: Vec<usize> = (0..lines.len())
                             .filter(|&i| lines[i] == b"one\n" || lines[i] == b"one\r\n")

@@ -19,8 +19,8 @@ pub(super) fn wishes(units: &Units<'_>) -> Wishes {
             (file || text.starts_with(b"@@ ")).then_some((line, file))
         })
         .collect();
-    let (mut first, mut names, mut rest): (Vec<Range<usize>>, Vec<Range<usize>>, Vec<Range<usize>>) =
-        Default::default();
+    let mut first: Vec<Range<usize>> = Vec::new();
+    let (mut names, mut rest) = (first.clone(), first.clone());
     let mut new_file = true;
     for (index, &(line, file)) in heads.iter().enumerate() {
         let end = at(heads.get(index + 1).map_or(starts.len(), |next| next.0));

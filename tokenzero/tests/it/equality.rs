@@ -115,7 +115,7 @@ fn characters(step: impl Fn(u32) -> u32) {
     while code < 0x11_0000 {
         if let Some(c) = char::from_u32(code) {
             let other = any_character(&mut numbers);
-            write!(text, "a{c} {c}B{c}{c}1{c}'{c}{other}\n").unwrap();
+            writeln!(text, "a{c} {c}B{c}{c}1{c}'{c}{other}").unwrap();
         }
         code += step(code);
         if text.len() > 1 << 16 || code >= 0x11_0000 {

@@ -25,7 +25,7 @@ fn all(store: &MemoryStore, object: &Digest, selector: Selector, budget: u64) ->
         let part = expand(store, object, &selector, Some(budget)).unwrap();
         assert!(part.tokens.tokens <= budget);
         assert_eq!(part.content.as_bytes().len() as u64, part.bytes.len());
-        assert!(part.next.is_none() || part.bytes.len() > 0, "no progress");
+        assert!(part.next.is_none() || !part.bytes.is_empty(), "no progress");
         whole.extend_from_slice(part.content.as_bytes());
         next = part.next;
     }

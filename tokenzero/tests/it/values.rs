@@ -64,7 +64,8 @@ fn check(value: &Value, budget: u64) {
         return;
     }
     assert!(!shown.cuts.is_empty());
-    if budget >= 100 {
+    // One more mark and one more number may be all that is missing, which matters to small budgets only.
+    if budget >= 200 {
         assert!(
             shown.shown.tokens * 100 >= budget * 85,
             "{} of {budget}: {}",

@@ -2,6 +2,9 @@
 // prototype, an iterator, a spread or a destructured array: a cell can replace all of those. It uses `P` only.
 "use strict";
 
+// Here and in the other scripts a function in parentheses is one that every frame runs: V8 compiles it when the snapshot is
+// made, and the frame need not.
+
 ((global) => {
   const { bind, call } = Function.prototype;
   const uncurry = bind.bind(call);

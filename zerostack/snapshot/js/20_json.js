@@ -63,14 +63,14 @@
 
   const bytesText = (view) => '{"base64":"' + bag.host(bag.native.BASE64, view) + '"}';
 
-  const encodeString = (text, root, at, lenient) => {
+  const encodeString = ((text, root, at, lenient) => {
     if (P.StringIsWellFormed(text)) return P.JSONStringify(text);
     if (lenient) return P.JSONStringify(P.StringToWellFormed(text));
     return refuse(root, at, "the text has an unpaired surrogate and cannot be written as UTF-8");
-  };
+  });
 
   // Gives the JSON text, or undefined for a value that JSON leaves out.
-  const encode = (value, key, root, up, depth, lenient) => {
+  const encode = ((value, key, root, up, depth, lenient) => {
     switch (typeof value) {
       case "undefined":
         return undefined;
@@ -124,9 +124,9 @@
         : encode(replaced, key, root, up, depth + 1, lenient);
     }
     return encodeMembers(value, root, at, depth, lenient);
-  };
+  });
 
-  const encodeMembers = (value, root, at, depth, lenient) => {
+  const encodeMembers = ((value, root, at, depth, lenient) => {
     if (P.ArrayIsArray(value)) {
       let text = "[";
       const length = value.length;
@@ -146,7 +146,7 @@
       }
     }
     return "{" + text + "}";
-  };
+  });
 
   const encodeError = (error, root, at, depth, lenient) => {
     let text = '"name":' + encodeString(P.String(error.name), root, at, true) + ',"message":' +
@@ -163,10 +163,10 @@
 
   // The value a cell returns; undefined when there is none. Unpaired surrogates become U+FFFD: a text cut in the middle
   // of a character must not cost the whole answer.
-  bag.encodeValue = (value) => encode(value, "", "$", null, 0, true);
+  bag.encodeValue = ((value) => encode(value, "", "$", null, 0, true));
 
   // The arguments of a call, as a JSON array. Exact, or refused.
-  bag.encodeArguments = (operation, args) => {
+  bag.encodeArguments = ((operation, args) => {
     let text = "[";
     let length = args.length;
     while (length > 0 && args[length - 1] === undefined) length--;
@@ -176,5 +176,5 @@
       text += (i > 0 ? "," : "") + (item === undefined ? "null" : item);
     }
     return text + "]";
-  };
+  });
 })(globalThis.__zero);

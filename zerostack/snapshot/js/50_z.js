@@ -8,7 +8,7 @@
   let nextCall = 1;
 
   // `operation` is the index in the contract's list; `name` is what the cell called.
-  const call = (operation, name, args) => {
+  const call = ((operation, name, args) => {
     // Made here so that its stack, and the place reported for an uncaught failure, is the caller's.
     const failure = bag.trace();
     return new P.Promise((resolve, reject) => {
@@ -21,11 +21,11 @@
       }
       P.MapSet(pending, id, { __proto__: null, resolve, reject, failure });
     });
-  };
+  });
 
   // Called by the frame with the outcome of a call. The promises are the intrinsic ones; at most the cell's own `then` on
   // its own values runs here.
-  bag.settle = (id, ok, value) => {
+  bag.settle = ((id, ok, value) => {
     const waiting = P.MapGet(pending, id);
     P.MapDelete(pending, id);
     if (ok) {
@@ -34,7 +34,7 @@
       // value: {kind, detail, retryable, path?, accepted?}, parsed from the host's JSON.
       waiting.reject(bag.fill(waiting.failure, value.kind, value.detail, value.retryable, value.path, value.accepted));
     }
-  };
+  });
 
   const operations = {
     read: (...args) => call(0, "read", args),

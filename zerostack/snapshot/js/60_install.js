@@ -47,25 +47,25 @@
 
   const AsyncFunction = (async () => {}).constructor;
 
-  const define = (name, value) =>
+  const define = ((name, value) =>
     P.ObjectDefineProperty(global, name, {
       __proto__: null,
       value,
       writable: true,
       enumerable: false,
       configurable: true,
-    });
-  const fixed = (object, name, value) =>
+    }));
+  const fixed = ((object, name, value) =>
     P.ObjectDefineProperty(object, name, {
       __proto__: null,
       value,
       writable: false,
       enumerable: true,
       configurable: false,
-    });
+    }));
 
   // `native` gives the numbers of the host's protocol by name; `input` is a value parsed from the host's JSON.
-  const install = (host, native, input) => {
+  const install = ((host, native, input) => {
     bag.host = host;
     bag.native = P.ObjectSetPrototypeOf(native, null);
     const names = P.ReflectOwnKeys(global);
@@ -97,15 +97,15 @@
     }
     fixed(global, "z", bag.z);
     fixed(global, "input", input);
-  };
+  });
 
   // What the frame calls; see `Surface` there.
   bag.exports = {
     __proto__: null,
     install,
-    check: (body) => {
+    check: ((body) => {
       new AsyncFunction(body);
-    },
+    }),
     settle: bag.settle,
     fire: bag.fire,
     encodeValue: bag.encodeValue,

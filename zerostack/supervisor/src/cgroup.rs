@@ -1,8 +1,8 @@
 //! Cgroups: making, filling, killing and removing the one of a tree.
 //!
-//! Owns only directories it made itself, beneath the cgroup the host runs in (or the nearest ancestor that may count
-//! tasks). Killing and freezing need cgroup v2 (`cgroup.kill`, Linux 5.14); tasks are counted by the `pids` controller of
-//! v2, or of v1 where a machine mounts both; without either the supervisor counts.
+//! Owns only directories it made itself, directly beneath the cgroup the host runs in: a command stays under whatever
+//! limits its host is under. Killing needs cgroup v2 (`cgroup.kill`, Linux 5.14). Tasks are counted by the `pids` controller
+//! of v2 where the host's cgroup hands it down, or of v1 where a machine mounts both; without either the supervisor counts.
 
 use std::fs;
 use std::io;
@@ -109,7 +109,7 @@ impl Places {
         let own = fs::read("/proc/self/cgroup")?;
         let unified = mount_of(&mounts, "cgroup2", None)
             .zip(membership(&own, b""))
-            .map(|(root, place)| choose_parent(&root, &place))
+            .map(|(root, place)| beneath(&root, &place))
             .ok_or_else(|| missing("no cgroup v2 hierarchy is mounted"));
         let pids = mount_of(&mounts, "cgroup", Some("pids"))
             .zip(membership(&own, b"pids"))
@@ -164,23 +164,6 @@ pub(crate) fn remove(dir: &Path) {
 
 fn missing(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
-}
-
-/// The own cgroup, or the nearest ancestor that lets its children count tasks and may be written.
-fn choose_parent(root: &Path, place: &Path) -> PathBuf {
-    let own = beneath(root, place);
-    let mut at = own.as_path();
-    loop {
-        let counts = fs::read_to_string(at.join("cgroup.subtree_control"))
-            .is_ok_and(|text| text.split_ascii_whitespace().any(|name| name == "pids"));
-        if counts && rustix::fs::access(at, rustix::fs::Access::WRITE_OK).is_ok() {
-            return at.to_owned();
-        }
-        match at.parent() {
-            Some(parent) if at != root => at = parent,
-            _ => return own,
-        }
-    }
 }
 
 fn beneath(root: &Path, place: &Path) -> PathBuf {

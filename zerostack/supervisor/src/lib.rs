@@ -17,7 +17,7 @@
 //! their bytes, [`Outcome`] says what came of them, [`lease`] excludes other writers of a workspace until the last tree is
 //! gone, [`marker`] proves it gone when a supervisor was killed. It has no engine, no async runtime and no thread of its own.
 //!
-//! Linux only (5.14 or newer for the cgroup tier). The README lists tiers, promises and limits.
+//! Linux only, 5.9 or newer (5.14 for the cgroup tier). The README lists tiers, promises and limits.
 #![cfg(target_os = "linux")]
 
 mod canceller;

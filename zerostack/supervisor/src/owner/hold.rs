@@ -302,6 +302,8 @@ impl Sampler {
         let (tasks, reached) = hold.has(self.limit);
         let end = Instant::now();
         let near = tasks * 4 > self.limit;
+        // Reading a cgroup's list costs next to nothing.
+        let near = near || matches!(hold, Hold::Cgroup(_));
         // A small tree may cost a twentieth of the time, one near its limit more.
         self.due = end
             + if near {

@@ -1,10 +1,13 @@
 //! Trees that do not want to end.
 
+use std::process::Command;
 use std::time::Duration;
 
-use zero_supervisor::{Reason, Termination};
+use zero_supervisor::{CountTier, Reason, Termination, TreeTier};
 
-use crate::support::{Setting, adversary, gone_soon, rounds, run, run_until_up, shell, survivors, token};
+use crate::support::{
+    Setting, adversary, gone_soon, is_root, rounds, run, run_until_up, shell, survivors, token, unavailable,
+};
 
 crate::scenarios! {
     background_process_of_an_exited_shell;
@@ -180,4 +183,50 @@ fn exit_status_of_the_root_is_kept(setting: Setting) {
     let ran = run(shell(setting, "kill -9 $$"));
     assert_eq!(ran.outcome.termination, Termination::Signalled { signal: 9 });
     assert_eq!(ran.outcome.reason, Reason::Natural);
+}
+
+/// A machine without a `pids` controller: this test starts itself again where that of cgroup v1 is not mounted.
+#[test]
+fn fork_bomb_in_a_cgroup_that_does_not_count() {
+    const INSIDE: &str = "ZEROSTACK_TEST_NO_PIDS";
+    let setting = Setting {
+        tier: TreeTier::Cgroup,
+        root: true,
+    };
+    if std::env::var_os(INSIDE).is_some() {
+        let tiers = run(shell(setting, "true")).outcome.tiers;
+        assert_eq!(tiers.count, CountTier::Sampled);
+        return bomb(setting, "scattered-bomb");
+    }
+    if !is_root() || unavailable(TreeTier::Cgroup).is_some() {
+        return eprintln!("SKIPPED: needs root and a cgroup");
+    }
+    if run(shell(setting, "true")).outcome.tiers.count == CountTier::Sampled {
+        return bomb(setting, "scattered-bomb");
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").expect("mounts");
+    let pids = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let (point, kind, options) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup" && options.split(',').any(|option| option == "pids")).then(|| point.to_owned())
+    });
+    let Some(pids) = pids else {
+        return eprintln!("SKIPPED: cgroup v2 counts here, and cannot be kept from it");
+    };
+    let output = Command::new("unshare")
+        .args([
+            "--mount",
+            "sh",
+            "-c",
+            "umount \"$1\" && exec \"$0\" --exact --nocapture \"$2\"",
+        ])
+        .arg(std::env::current_exe().expect("own program"))
+        .args([&pids, "adversaries::fork_bomb_in_a_cgroup_that_does_not_count"])
+        .env(INSIDE, "1")
+        .output();
+    let Ok(output) = output else {
+        return eprintln!("SKIPPED: no unshare here");
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

@@ -432,6 +432,44 @@ fn an_unrelated_child_of_the_host_keeps_its_status() {
     assert_eq!(other.wait().expect("still there").code(), Some(42));
 }
 
+/// The kernel reaps such a host's children itself, so nobody can learn their status; the verdict comes over the socket.
+#[test]
+fn a_host_that_ignores_sigchld_gets_its_verdicts() {
+    let output = Command::new("sh")
+        .args([
+            "-c",
+            "trap '' CHLD; exec \"$0\" hosts::helper_ignores_sigchld --exact --ignored --nocapture",
+        ])
+        .arg(std::env::current_exe().expect("own program"))
+        .env("ZS_HELPER", "1")
+        .output()
+        .expect("helper");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("all clean"), "{text}");
+}
+
+/// Not a test: the host of the test above.
+#[test]
+#[ignore = "helper process of other tests"]
+fn helper_ignores_sigchld() {
+    if std::env::var_os("ZS_HELPER").is_none() {
+        return;
+    }
+    let processes = Processes::new(SUPERVISOR);
+    for _ in 0..20 {
+        let outcome = processes
+            .spawn(Spec::shell("exit 3", "/"))
+            .expect("spawn")
+            .drive(Io::new(&mut io::sink(), &mut io::sink()));
+        assert_eq!(
+            (outcome.termination, outcome.cleanup),
+            (Termination::Exited { code: 3 }, Cleanup::Clean)
+        );
+    }
+    assert_eq!(processes.counts().reaped, 20);
+    println!("all clean");
+}
+
 #[test]
 fn a_child_the_host_starts_meanwhile_does_not_keep_the_lease() {
     let store = store();

@@ -1,0 +1,159 @@
+//! Scopes, values and imports of one file.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{DefId, NameId};
+
+/// Index into [`ObjectCode::scopes`].
+pub type ScopeId = u32;
+/// Index into [`ObjectCode::exprs`].
+pub type ExprId = u32;
+
+/// What the resolver needs of one file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ObjectCode {
+    /// Lexical scopes; the first is the module's.
+    pub scopes: Vec<Scope>,
+    /// Values.
+    pub exprs: Vec<Expr>,
+    /// How each use is to be resolved, parallel to the facts' uses.
+    pub links: Vec<Link>,
+    /// What each definition is, parallel to the facts' definitions.
+    pub items: Vec<Item>,
+    /// Imports.
+    pub imports: Vec<Import>,
+    /// Names that the module gives out under `export`.
+    pub exports: Vec<Export>,
+}
+
+/// A lexical scope.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scope {
+    /// The scope around it, or none.
+    pub parent: ScopeId,
+    /// The body of a class: its names are not visible from functions inside.
+    pub class: bool,
+    /// Names and what they are bound to.
+    pub names: Vec<(NameId, Binding)>,
+}
+
+/// What a name is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Binding {
+    /// A definition.
+    Def(DefId),
+    /// An import.
+    Import(u32),
+    /// A local variable with its value.
+    Value(ExprId),
+}
+
+/// What a definition is to the resolver.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Item {
+    /// Base classes and interfaces.
+    pub bases: Vec<ExprId>,
+    /// Its value: of a variable or field what is assigned, of a function what it returns.
+    pub values: Vec<ExprId>,
+    /// Reading the member calls it.
+    pub property: bool,
+}
+
+/// An import of a module, or of a name from it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Import {
+    /// The module as it is written.
+    pub module: NameId,
+    /// The name, or none for the module itself.
+    pub name: NameId,
+    /// Everything is imported.
+    pub star: bool,
+    /// Place of the import.
+    pub at: u32,
+    /// The byte after it.
+    pub end: u32,
+}
+
+/// A name given out by a module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// The name for others; none for everything of an import.
+    pub name: NameId,
+    /// What it is.
+    pub of: Exported,
+}
+
+/// What is given out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Exported {
+    /// A name of the module's scope.
+    Local(NameId),
+    /// An import.
+    Import(u32),
+    /// A value.
+    Value(ExprId),
+}
+
+/// How a use is resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Link {
+    /// A name in its scope.
+    Name {
+        /// The scope.
+        scope: ScopeId,
+        /// Only types are meant.
+        ty: bool,
+    },
+    /// A member of a value.
+    Member {
+        /// The value.
+        of: ExprId,
+    },
+    /// A name in an import.
+    Import(u32),
+    /// Nothing to go by.
+    Unknown,
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Expr {
+    /// Nothing is known.
+    Unknown,
+    /// A name.
+    Name {
+        /// The scope.
+        scope: ScopeId,
+        /// The name.
+        name: NameId,
+        /// Only types are meant.
+        ty: bool,
+    },
+    /// A member.
+    Member {
+        /// The value.
+        of: ExprId,
+        /// The name.
+        name: NameId,
+    },
+    /// The result of a call.
+    Call(ExprId),
+    /// A new object of a class.
+    New(ExprId),
+    /// Something of a written type.
+    Instance(ExprId),
+    /// The object a method belongs to.
+    This(DefId),
+    /// The class a method belongs to.
+    Class(DefId),
+    /// The bases of a class, seen from an object of it.
+    Super(DefId),
+    /// An object with members of its own: a definition that holds them.
+    Object(DefId),
+    /// An element of a collection.
+    Element(ExprId),
+    /// A collection.
+    List(ExprId),
+    /// One of several.
+    Choice(Box<[ExprId]>),
+}
