@@ -26,6 +26,7 @@ use crate::text::diff::unified;
 const DIFF_BYTES: u64 = 1 << 20;
 
 /// A tree as it was before a command.
+#[derive(Clone)]
 pub(crate) struct Capture {
     before: Manifest,
     /// Stamps of ignored files; none after a crash.

@@ -29,7 +29,7 @@ use crate::snapshot::SnapshotView;
 use crate::statcache::StatCache;
 use crate::store::{INLINE_BYTES, Objects, Store, Unsynced};
 use crate::transaction::Cell;
-use crate::tree::Tree;
+use crate::tree::{STAGING_PREFIX, Tree};
 use crate::view::View;
 
 /// First words of the store's `format` file.
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub store: Arc<Store>,
     pub journal: Arc<Journal>,
     pub seam: Seam,
+    /// The store's directory for staging directories that are out of the tree.
+    pub parked: OwnedFd,
     pub config: FsConfig,
     pub cache: StatCache,
     /// Where the store is, for telling that a path leads into it.
@@ -108,6 +110,19 @@ impl Shared {
             }
         }
         Ok(pending)
+    }
+
+    /// Tells whether a name directly under the root is the staging directory of a transaction that is not over: it
+    /// belongs to no view. Anybody else's name that only looks so is like any other.
+    pub fn is_own(&self, name: &[u8]) -> bool {
+        let hex = name.strip_prefix(STAGING_PREFIX).filter(|hex| hex.len() == 16);
+        let tag = hex.and_then(|hex| u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        tag.is_some_and(|tag| self.journal.knows(tag).unwrap_or(true))
+    }
+
+    /// The same for a path at or below such a name.
+    pub fn is_own_path(&self, path: &WorkspacePath) -> bool {
+        path.components().next().is_some_and(|name| self.is_own(name))
     }
 
     /// The lock that live cells share and collection needs alone.
@@ -227,6 +242,7 @@ impl FsZero {
             }
         };
         let (objects, tmp, journal) = (sub("objects"), sub("tmp"), sub("journal"));
+        let parked = sub("parked").map_err(&making)?;
         let journal = Arc::new(Journal::new(journal.map_err(&making)?, seam.clone()));
         let power = config.durability == Durability::Power;
         let store = Store::new(
@@ -245,6 +261,7 @@ impl FsZero {
             store: Arc::new(store),
             journal,
             seam,
+            parked,
             config,
             cache: StatCache::default(),
             store_path,
@@ -451,7 +468,7 @@ impl FileEngine for FsZero {
     }
 
     fn has_open_transaction(&self) -> Result<bool, Error> {
-        self.shared.journal.has_open()
+        self.shared.journal.has_unsettled()
     }
 
     fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {

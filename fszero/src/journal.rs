@@ -325,6 +325,20 @@ impl Journal {
         Ok(self.refresh()?.open.iter().any(|open| open.commit.is_none()))
     }
 
+    /// Tells whether a transaction is open, or committed with temporaries that nobody removed yet.
+    pub fn has_unsettled(&self) -> Result<bool, Error> {
+        Ok(!self.refresh()?.open.is_empty())
+    }
+
+    /// Tells whether a batch of this tag belongs to a transaction that is not over.
+    pub fn knows(&self, tag: u64) -> Result<bool, Error> {
+        let tail = self.refresh()?;
+        Ok(tail
+            .open
+            .iter()
+            .any(|open| open.batches.iter().any(|batch| batch.tag == tag)))
+    }
+
     /// Commits after a number, oldest first.
     pub fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {
         let (segments, current) = {

@@ -11,6 +11,7 @@ mod frame;
 mod journal;
 mod node;
 mod overlay;
+mod parked;
 mod publish;
 mod record;
 mod recover;

@@ -70,6 +70,7 @@ fn sweep(shared: &Shared) -> Result<(), Error> {
             .and_then(|hex| std::str::from_utf8(hex).ok());
         tags.extend(hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()));
     }
+    tags.extend(crate::parked::tags(shared)?);
     if tags.is_empty() {
         return Ok(());
     }

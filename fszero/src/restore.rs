@@ -13,15 +13,17 @@ use std::sync::Arc;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
 use zero_contracts::files::Restoration;
+use zero_contracts::read::EntryKind;
 use zero_contracts::response::PathConflict;
 use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::node::Node;
+use crate::parked;
 use crate::publish::{Directories, staging_name, staging_path, temp_name};
 use crate::record::{Batch, Effect};
 use crate::seam::Rename;
-use crate::tree::{io, os};
+use crate::tree::{io, os, stat_at};
 
 /// An open directory and a name in it.
 type Place = (Arc<OwnedFd>, Vec<u8>);
@@ -57,8 +59,38 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
     Ok(result)
 }
 
-/// Removes a staging directory and all it holds.
+/// Removes the staging directory of a batch and all it holds, wherever it is.
 pub(crate) fn purge(shared: &Shared, tag: u64) -> Result<(), Error> {
+    parked::purge(shared, tag)?;
+    purge_staging(shared, tag)
+}
+
+/// Removes an entry of a directory of ours, with all it holds; nothing if it is not there.
+pub(crate) fn remove_all(
+    shared: &Shared,
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    path: &WorkspacePath,
+) -> Result<(), Error> {
+    let Some(meta) = stat_at(directory, name).map_err(|e| os(e, "looking at", path))? else {
+        return Ok(());
+    };
+    let fail = |e: std::io::Error| io(&e, "removing a temporary of", path);
+    if meta.kind != EntryKind::Directory {
+        return shared.seam.unlink(directory, name).map_err(fail);
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(directory, name, flags, Mode::empty()) {
+        Ok(child) => empty(shared, &child, path)?,
+        // A directory that may not be read: it goes if it is empty.
+        Err(Errno::ACCESS) => {}
+        Err(e) => return Err(os(e, "opening", path)),
+    }
+    shared.seam.remove_directory(directory, name).map_err(fail)
+}
+
+/// Removes a staging directory in the tree and all it holds.
+pub(crate) fn purge_staging(shared: &Shared, tag: u64) -> Result<(), Error> {
     let path = staging_path(tag);
     let staging = match shared.tree.directory(&path) {
         Ok(staging) => staging,
@@ -84,18 +116,8 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
             names.push(name.to_vec());
         }
     }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for name in names {
-        let gone = match openat(directory, &name[..], flags, Mode::empty()) {
-            Ok(child) => {
-                empty(shared, &child, path)?;
-                shared.seam.remove_directory(directory.as_fd(), &name)
-            }
-            // A directory that may not be read: it goes if it is empty.
-            Err(Errno::ACCESS) => shared.seam.remove_directory(directory.as_fd(), &name),
-            Err(_) => shared.seam.unlink(directory.as_fd(), &name),
-        };
-        gone.map_err(|e| io(&e, "removing a temporary of", path))?;
+        remove_all(shared, directory.as_fd(), &name, path)?;
     }
     Ok(())
 }
@@ -145,6 +167,7 @@ fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
 impl Restorer<'_> {
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
+        parked::unpark(self.shared, batch, &mut self.result.conflicts)?;
         let mut staging = match self.shared.tree.directory(&path) {
             Ok(staging) => Some(Arc::new(staging)),
             Err(Errno::NOENT) => None,

@@ -8,7 +8,7 @@ use zero_contracts::edit::EditReceipt;
 use zero_contracts::files::{
     BeginTransaction, Captured, CommitFailure, CommitRecord, CommitSeal, ReadLog, Restoration,
 };
-use zero_contracts::response::CaptureTier;
+use zero_contracts::response::{CaptureTier, PathConflict};
 use zero_contracts::{CancelToken, Epoch, Error, ErrorKind, SourceView, Transaction};
 
 use crate::capture::Capture;
@@ -42,6 +42,8 @@ pub(crate) struct Cell {
     /// Whether a command's effects could not be told.
     blind: bool,
     phase: Phase,
+    /// What could not be taken back earlier: restoration has to tell it.
+    owed: Vec<PathConflict>,
     _live: OwnedFd,
 }
 
@@ -58,6 +60,7 @@ impl Cell {
             capture: None,
             blind: false,
             phase: Phase::Open,
+            owed: Vec::new(),
             _live: live,
         })
     }
@@ -208,7 +211,8 @@ impl Cell {
         }
         self.work = Work::default();
         self.history.clear();
-        let restoration = restore::restore(&self.shared, &self.batches, false)?;
+        let mut restoration = restore::restore(&self.shared, &self.batches, false)?;
+        restoration.conflicts.splice(0..0, std::mem::take(&mut self.owed));
         if self.journalled()? {
             self.shared.journal.append(
                 vec![Record::Restored {
@@ -358,6 +362,7 @@ impl Transaction for Cell {
             None => Ok(restoration),
             Some(first) => {
                 // Part of what was to be taken back is still there: the transaction is no longer what it says.
+                self.owed.extend(restoration.conflicts.iter().cloned());
                 self.blind = true;
                 Err(Error::new(
                     ErrorKind::Conflict,
@@ -387,7 +392,14 @@ impl Transaction for Cell {
         self.check()?;
         token.check()?;
         self.shared.fence(epoch)?;
-        self.land(epoch, token).map_err(|failure| failure.error)
+        self.land(epoch, token).map_err(|failure| {
+            self.owed.extend(failure.restoration.conflicts);
+            failure.error
+        })?;
+        // What comes next may be a command.
+        self.batches
+            .iter()
+            .try_for_each(|batch| crate::parked::park(&self.shared, batch))
     }
 
     fn begin_capture(&mut self, epoch: Epoch, token: &CancelToken) -> Result<CaptureTier, Error> {
@@ -410,7 +422,7 @@ impl Transaction for Cell {
         let Some(capture) = self.capture.take() else {
             return Ok(Captured::default());
         };
-        match capture.finish(&self.shared, &self.begin.cell, token) {
+        match capture.clone().finish(&self.shared, &self.begin.cell, token) {
             Ok(finished) => {
                 let mut next = self.work.clone();
                 for (path, before, after) in &finished.changes {
@@ -421,6 +433,8 @@ impl Transaction for Cell {
                 Ok(finished.captured)
             }
             Err(failed) => {
+                // Restoration has to find out, or to say that it cannot.
+                self.capture = Some(capture);
                 self.blind = true;
                 Err(failed)
             }

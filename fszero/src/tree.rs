@@ -16,7 +16,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, Hasher, WorkspacePat
 
 use crate::node::{Meta, Node};
 
-/// Names that begin so, directly under the root, are a publication's own and belong to no view.
+/// The staging directory of a batch is named so, directly under the root, with the batch's tag behind it.
 pub(crate) const STAGING_PREFIX: &[u8] = b".fszero-";
 
 /// The root as a capability.
@@ -220,9 +220,4 @@ pub(crate) fn changing(path: &WorkspacePath) -> Error {
     )
     .with_path(path)
     .retryable(true)
-}
-
-/// Tells whether a path is a publication's own, which no view shows and no operation may name.
-pub(crate) fn is_staging(path: &WorkspacePath) -> bool {
-    path.as_bytes().starts_with(STAGING_PREFIX)
 }

@@ -18,7 +18,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, Workspac
 use crate::engine::Shared;
 use crate::node::{Meta, Node};
 use crate::overlay::{Body, Located, Overlay, Slot};
-use crate::tree::{self, is_staging, missing, os, stat_at};
+use crate::tree::{self, missing, os, stat_at};
 
 /// A link is followed at most this often on one way, as in the kernel.
 const LINKS: usize = 40;
@@ -115,7 +115,7 @@ impl View {
     /// Turns a given path into a canonical one: symlinks on the way are followed, the last one if `follow`. What does
     /// not exist is left as it is.
     pub fn canonical(&self, path: &WorkspacePath, follow: bool) -> Result<WorkspacePath, Error> {
-        if is_staging(path) {
+        if self.shared.is_own_path(path) {
             return Err(Error::new(ErrorKind::Denied, format!("`{path}` is the engine's own")).with_path(path));
         }
         if !self.overlay.has_symlinks() {
@@ -174,7 +174,7 @@ impl View {
             }
             todo.extend(target.split(|&b| b == b'/').rev().map(<[u8]>::to_vec));
         }
-        if is_staging(&at) {
+        if self.shared.is_own_path(&at) {
             return Err(Error::new(ErrorKind::Denied, format!("`{at}` is the engine's own")).with_path(path));
         }
         Ok(at)
@@ -222,7 +222,7 @@ impl View {
             for entry in Dir::read_from(&directory).map_err(fail)? {
                 let entry = entry.map_err(fail)?;
                 let name = entry.file_name().to_bytes();
-                if matches!(name, b"." | b"..") || (origin.is_root() && name.starts_with(tree::STAGING_PREFIX)) {
+                if matches!(name, b"." | b"..") || (origin.is_root() && self.shared.is_own(name)) {
                     continue;
                 }
                 if let Some(meta) = stat_at(directory.as_fd(), name).map_err(fail)? {

@@ -14,7 +14,7 @@ use crate::node::Meta;
 use crate::overlay::{Located, Slot};
 use crate::rules::{RULE_FILES, Rules};
 use crate::snapshot::SnapshotView;
-use crate::tree::{STAGING_PREFIX, missing, os, stat_at};
+use crate::tree::{missing, os, stat_at};
 use crate::view::View;
 
 /// More threads than this do not pay for `stat`.
@@ -265,7 +265,7 @@ impl Walk<'_> {
             for entry in Dir::read_from(directory).map_err(fail)? {
                 let entry = entry.map_err(fail)?;
                 let name = entry.file_name().to_bytes();
-                let own = origin.is_root() && name.starts_with(STAGING_PREFIX);
+                let own = origin.is_root() && self.view.shared.is_own(name);
                 if matches!(name, b"." | b"..") || own || (name == b".git" && !self.want.git) {
                     continue;
                 }

@@ -5,6 +5,7 @@
 
 mod fields;
 mod gates;
+mod hostile;
 mod keeping;
 mod model;
 mod scenarios;
