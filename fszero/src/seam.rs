@@ -1,4 +1,4 @@
-//! The one seam: every mutating system call of the crate is a method of [`Seam`], and of nothing else.
+//! The one seam: every mutating system call of the crate is a method of `Seam`, and of nothing else.
 //!
 //! A [`Gate`] sits in front of each call. It can record it, fail it (`ENOSPC`, `EIO`, `EMFILE`), run something between
 //! two steps, or fail this call and every later one, which is how the death of the process looks from the disk. It sees

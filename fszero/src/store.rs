@@ -17,7 +17,7 @@ use std::time::Duration;
 use rustix::fs::{Dir, Mode, OFlags, openat};
 use rustix::io::Errno;
 use zero_contracts::objects::ObjectWriter;
-use zero_contracts::{ByteRange, Digest, Error, ErrorKind, Handle, Hasher, ObjectStore};
+use zero_contracts::{ByteRange, CancelToken, Digest, Error, ErrorKind, Handle, Hasher, ObjectStore};
 
 use crate::journal::Journal;
 use crate::node::now;
@@ -558,6 +558,12 @@ impl ObjectStore for Objects {
 
     fn size(&self, digest: &Digest) -> Result<Option<u64>, Error> {
         self.0.size(digest)
+    }
+
+    fn put_from(&self, reader: &mut dyn Read, token: &CancelToken) -> Result<(Digest, u64), Error> {
+        let mut writer = self.0.writer_of()?;
+        crate::text::splice(&[], reader, &mut writer, token)?;
+        Box::new(writer).finish()
     }
 }
 

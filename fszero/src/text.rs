@@ -84,7 +84,7 @@ pub(crate) fn splice(
         token.check()?;
         let n = match source.read(&mut buffer) {
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
-            other => other.map_err(|e| Error::from_io(&e, "reading the file that is edited"))?,
+            other => other.map_err(|e| Error::from_io(&e, "reading what is copied"))?,
         };
         let end = at + n as u64;
         hasher.update(&buffer[..n]);

@@ -27,6 +27,16 @@
 //! * A promise that is rejected and that nothing handles by the time the microtasks are done fails the cell, also when the
 //!   cell itself returned a value.
 //! * A cell that waits for something that can never happen fails at once.
+//!
+//! # Limits
+//!
+//! * Resizable array buffers are refused, not counted. Callbacks of a `FinalizationRegistry` never run.
+//! * One native call that wants more than twice the heap budget at once (`Array(1e9).fill(0)`) ends in V8's fatal
+//!   out-of-memory: the frame is given up with what it holds.
+//! * Intl objects lie outside of the heap. A cell may make 2,000; what `toLocaleString` makes for itself is not counted and goes
+//!   with the next collection (seen: 150 MB after a second of nothing else).
+//! * Out-of-memory on V8's own helper thread parks that thread; later frames then do without it.
+//! * The watchdog looks at the host's token every 5 ms. CPU time is read from the thread's clock, which is Linux's way.
 
 mod convert;
 mod driver;

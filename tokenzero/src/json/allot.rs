@@ -142,9 +142,15 @@ impl Allot<'_, '_> {
         } else {
             LEAST_MEMBER.min(room / 2)
         };
-        let all_level = level(children.len(), &size, room);
-        if (room > 2 * MARK && all_level >= least) || is_one_that_can_be_cut(&children, self.tree, all_level) {
-            return around + self.shown(&children, 0..children.len(), all_level, room);
+        // All are shown if each can have its least; a long array is given up early.
+        let mut least_of_all = 0;
+        let all_fit = (0..children.len()).all(|at| {
+            least_of_all += size(at).min(least);
+            least_of_all <= room
+        });
+        if room > 2 * MARK && all_fit || is_one_that_can_be_cut(&children, self.tree, room) {
+            let level = level(children.len(), &size, room);
+            return around + self.shown(&children, 0..children.len(), level, room);
         }
         // Not all can be shown: some from the head, fewer from the tail.
         let room = room.saturating_sub(MARK);
@@ -255,10 +261,10 @@ impl Allot<'_, '_> {
 }
 
 /// A single child is worth opening however little there is.
-fn is_one_that_can_be_cut(children: &[usize], tree: &Tree<'_>, level: usize) -> bool {
+fn is_one_that_can_be_cut(children: &[usize], tree: &Tree<'_>, room: usize) -> bool {
     let [only] = children else { return false };
     let node = &tree.nodes[*only];
-    node.kind != Kind::Scalar && level > 2 * MARK + (node.start - node.member)
+    node.kind != Kind::Scalar && room > 2 * MARK + (node.start - node.member)
 }
 
 /// The level to which parts can be filled so that they take `room` bytes together.
