@@ -70,6 +70,31 @@ pub struct Response {
     pub console: String,
 }
 
+impl Response {
+    /// Answers for a cell that never ran and left no event, as when the workspace could not even be opened.
+    pub fn rejected(error: Error) -> Self {
+        Self {
+            protocol: Protocol::ZeroKernel,
+            outcome: Outcome::Failed,
+            value: None,
+            error: Some(ResponseError::new(error, Phase::Rejected)),
+            effects: EffectsReport {
+                disposition: Disposition::NeverAdmitted,
+                ..EffectsReport::default()
+            },
+            handles: Vec::new(),
+            event: None,
+            state: StateChange {
+                before: None,
+                after: None,
+                unchanged: true,
+            },
+            ledger: ResourceLedger::default(),
+            console: String::new(),
+        }
+    }
+}
+
 /// An error with the phase it happened in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]

@@ -252,8 +252,10 @@ fn main() -> Fallible<()> {
         setting: format!("{kind}, durability power"),
         count: 0,
     };
-    if wanted("commit") {
+    if wanted("commit-one") {
         commits(&mut bench, 1, 60)?;
+    }
+    if wanted("commit-many") {
         commits(&mut bench, 1000, 5)?;
     }
     if wanted("restoration") {

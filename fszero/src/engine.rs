@@ -254,7 +254,11 @@ impl FsZero {
             config.quota,
             config.young,
         );
-        check_format(&store, power)?;
+        if check_format(&store, power)? {
+            // A new store gets its first segment with the rest of it, not at the first commit. Whoever is faster makes
+            // it; its header is the same.
+            let _ = journal.append(Vec::new(), power);
+        }
         check_root(&store, &journal, &tree, power)?;
         let shared = Shared {
             tree,
@@ -300,16 +304,20 @@ impl FsZero {
     }
 }
 
-fn check_format(store: &Store, sync: bool) -> Result<(), Error> {
+/// Checks the store's version; true if the store is new.
+fn check_format(store: &Store, sync: bool) -> Result<bool, Error> {
     match store.read_file("format")? {
-        None => store.write_file("format", format!("{FORMAT}{FORMAT_VERSION}\n").as_bytes(), sync),
+        None => {
+            let text = format!("{FORMAT}{FORMAT_VERSION}\n");
+            store.write_file("format", text.as_bytes(), sync).map(|()| true)
+        }
         Some(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
             match text
                 .strip_prefix(FORMAT)
                 .and_then(|rest| rest.trim().parse::<u32>().ok())
             {
-                Some(FORMAT_VERSION) => Ok(()),
+                Some(FORMAT_VERSION) => Ok(false),
                 Some(version) => Err(Error::new(
                     ErrorKind::Unsupported,
                     format!("the store has format {version}; this build reads format {FORMAT_VERSION}"),

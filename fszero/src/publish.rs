@@ -364,8 +364,7 @@ impl Publication<'_> {
         }
         self.sync_files(&mut open)?;
         // The staging directory itself, too: a rename out of a directory that a crash may lose could lose what it
-        // displaced into it.
-        directories.mark(staging)?;
+        // displaced into it. Its entries need not be flushed yet: who loses one loses the rename of it as well.
         directories.sync()?;
         directories.mark(staging)
     }

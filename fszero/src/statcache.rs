@@ -165,6 +165,7 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
     let want = Want {
         ignored: scope.ignored,
         git: scope.git,
+        rule_files: scope.git,
         rules: scope.rules,
         depth: None,
     };

@@ -35,6 +35,9 @@ pub(crate) struct Want<'a> {
     pub ignored: bool,
     /// `.git` itself, too.
     pub git: bool,
+    /// Rule files count as not ignored, even where they ignore themselves: whoever wants to tell later what the rules were
+    /// must have them.
+    pub rule_files: bool,
     /// Where the rules come from, if not from the tree that is walked.
     pub rules: Option<&'a SnapshotView>,
     /// How many levels below the start are entered.
@@ -76,6 +79,7 @@ pub(crate) fn walk(
     let want = Want {
         ignored: scope.ignored,
         git: false,
+        rule_files: false,
         rules: None,
         depth: scope.depth,
     };
@@ -167,6 +171,8 @@ fn rule_texts(
     for (i, name) in RULE_FILES.iter().enumerate() {
         if present[i]
             && let Ok(path) = directory.join(name)
+            // Like git, a symlink is not followed: what it leads to may change without the rule file.
+            && view.entry(&path).is_ok_and(|entry| entry.is_some_and(|entry| entry.kind == EntryKind::File))
         {
             // A rule file that cannot be read says nothing.
             texts[i] = view.read(&path, token).ok().map(|content| content.bytes.to_vec());
@@ -290,7 +296,10 @@ impl Walk<'_> {
         let mut tasks = Vec::new();
         let mut each = |entry: Entry, meta: Option<Meta>| {
             let is_directory = entry.kind == EntryKind::Directory;
-            let ignored = task.ignored || rules.ignores(&entry.path, is_directory);
+            let is_rules = self.want.rule_files
+                && entry.kind == EntryKind::File
+                && entry.path.file_name().is_some_and(|name| RULE_FILES.contains(&name));
+            let ignored = task.ignored || (!is_rules && rules.ignores(&entry.path, is_directory));
             if ignored && !self.want.ignored {
                 return ControlFlow::Continue(());
             }

@@ -22,8 +22,6 @@ pub struct GraphConfig {
     pub threads: usize,
     /// Source files with more bytes are not parsed (`too_large`). Default 8 MiB.
     pub parse_bytes: u64,
-    /// Directory of the persisted index; it is made when the first index is written. Default: nothing is persisted.
-    pub index_dir: Option<std::path::PathBuf>,
 }
 
 impl Default for GraphConfig {
@@ -31,7 +29,6 @@ impl Default for GraphConfig {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from).min(8),
             parse_bytes: 8 << 20,
-            index_dir: None,
         }
     }
 }
@@ -48,13 +45,6 @@ impl GraphConfig {
     #[must_use]
     pub const fn parse_bytes(mut self, bytes: u64) -> Self {
         self.parse_bytes = bytes;
-        self
-    }
-
-    /// Sets the directory of the persisted index.
-    #[must_use]
-    pub fn index_dir(mut self, directory: impl Into<std::path::PathBuf>) -> Self {
-        self.index_dir = Some(directory.into());
         self
     }
 }
@@ -88,13 +78,13 @@ impl GraphZero {
         Self::default()
     }
 
-    /// Makes an engine; a persisted index is read as far as it is whole and of this version.
+    /// Makes an engine with an empty index.
     ///
     /// # Errors
-    /// `invalid_input` if the index directory exists and is no directory.
+    /// `invalid_input` for a limit of zero bytes.
     pub fn open(config: GraphConfig) -> Result<Self, Error> {
-        if let Some(directory) = config.index_dir.as_ref().filter(|d| d.exists() && !d.is_dir()) {
-            return Err(Error::invalid("the index directory is no directory").with_path(directory.display()));
+        if config.parse_bytes == 0 {
+            return Err(Error::invalid("`parse_bytes` must be at least 1").with_path("parse_bytes"));
         }
         Ok(Self {
             config,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::code::Code;
-use crate::facts::{Def, DefId, FileFacts, Kind, NONE, NameId, Span, Use, UseId, UseKind, name_hash};
+use crate::facts::{Def, DefId, FileFacts, Kind, NameId, Span, Use, UseId, UseKind, name_hash};
 use crate::language::Lang;
 
 /// Facts in the making.
@@ -27,11 +27,6 @@ impl<'t> FactsBuilder<'t> {
         }
     }
 
-    /// Returns the content.
-    pub const fn text(&self) -> &'t [u8] {
-        self.text
-    }
-
     /// Returns the text of a range; empty where it is not UTF-8.
     pub fn slice(&self, span: Span) -> &'t str {
         let bytes = self
@@ -50,11 +45,6 @@ impl<'t> FactsBuilder<'t> {
         self.facts.names.push(name.into());
         self.ids.insert(name.into(), id);
         id
-    }
-
-    /// Returns the text of an interned name.
-    pub fn name_text(&self, id: NameId) -> &str {
-        self.facts.name(id)
     }
 
     /// Returns line and column (1-based, in Unicode scalar values) of a byte.
@@ -164,9 +154,4 @@ pub fn chars(bytes: &[u8]) -> usize {
 pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_alphanumeric() || c == '_'))
         .filter(|word| word.chars().next().is_some_and(|c| !c.is_numeric()))
-}
-
-/// Keeps `NONE` out of arithmetic: turns an optional id into its stored form.
-pub fn or_none(id: Option<u32>) -> u32 {
-    id.unwrap_or(NONE)
 }

@@ -1,4 +1,4 @@
-//! Structural truth about a source tree, with stated coverage and freshness. See the crate's README for a first program.
+#![doc = include_str!("../README.md")]
 
 mod answer;
 pub mod code;

@@ -72,7 +72,7 @@ impl<'c> Parsing<'c> {
         let mut calls = 0u32;
         let mut progress = |_: &tree_sitter::ParseState| {
             calls = calls.wrapping_add(1);
-            if calls % 16 == 0 && token.check().is_err() {
+            if calls.is_multiple_of(16) && token.check().is_err() {
                 ControlFlow::Break(())
             } else {
                 ControlFlow::Continue(())

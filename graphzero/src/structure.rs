@@ -3,7 +3,9 @@
 mod calls;
 mod definitions;
 mod imports;
+mod pattern;
 mod references;
+mod semantic;
 
 use zero_contracts::find::{Confidence, Coverage, FindMode, FindRequest, FindResult};
 use zero_contracts::{CancelToken, Error, ErrorKind, SourceView};
@@ -58,11 +60,13 @@ pub fn find(context: &Context<'_>) -> Result<FindResult, Error> {
         FindMode::CallPath => calls::call_path(context)?,
         FindMode::Imports => imports::imports(context)?,
         FindMode::Importers => imports::importers(context)?,
-        mode => {
-            return Err(
-                Error::new(ErrorKind::Unsupported, format!("this build has no mode {mode:?}"))
-                    .with_path("options.mode"),
-            );
+        FindMode::Pattern => pattern::pattern(context)?,
+        FindMode::Semantic => semantic::semantic(context)?,
+        FindMode::Text | FindMode::Word | FindMode::Regex | FindMode::Paths => {
+            return Err(Error::new(
+                ErrorKind::Internal,
+                "a text mode came to the structural queries",
+            ));
         }
     };
     let binding = Binding::new(context.request, context.world.fingerprint);

@@ -19,6 +19,9 @@ use crate::language;
 use crate::scope::Scope;
 use crate::{pool, tree};
 
+/// Bytes that a compiled pattern may take, and its automaton again.
+const REGEX_BYTES: usize = 4 << 20;
+
 /// What one file came to.
 enum Outcome {
     Nothing,
@@ -111,6 +114,8 @@ fn matcher(request: &FindRequest) -> Result<RegexMatcher, Error> {
     }
     let literal = request.options.mode != FindMode::Regex;
     let mut builder = RegexMatcherBuilder::new();
+    // Compiling cannot be cancelled, so its size is bounded: a larger pattern is `invalid_input`, not a minute's wait.
+    builder.size_limit(REGEX_BYTES).dfa_size_limit(REGEX_BYTES);
     match request.options.case_mode.unwrap_or_default() {
         CaseMode::Sensitive => {}
         CaseMode::Insensitive => {

@@ -2,7 +2,8 @@
 //!
 //! A truth file lists definitions, references (pairs of a use's place and definitions) and callers (pairs of functions)
 //! of one published package. The scorer asks the engine as any cell would (`symbols`, `references`, `callers`) and
-//! counts pairs. Beside the engine stands the naive answer: every identifier equal to a definition's name refers to it.
+//! counts pairs. Where the truth is silent for a reason that can be told from the source, a pair is *disputed* and listed by
+//! class instead of counted. Beside the engine stands the naive answer: every identifier equal to a definition's name refers to it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -333,6 +334,9 @@ struct Silence {
     conditional: HashMap<String, Vec<(u64, u64)>>,
     modules: HashSet<Place>,
     macros: HashMap<String, Vec<(u64, u64)>>,
+    /// Definitions inside functions, and those with a `$` in their name.
+    locals: HashSet<Place>,
+    dollars: HashSet<Place>,
 }
 
 impl Silence {
@@ -356,6 +360,13 @@ impl Silence {
                 let lines = (line(def.full.start), line(def.full.end));
                 if def.conditional {
                     silence.conditional.entry(path.clone()).or_default().push(lines);
+                }
+                let place = (path.clone(), u64::from(def.line), u64::from(def.column));
+                if facts.enclosing_callable(def.container).is_some() {
+                    silence.locals.insert(place.clone());
+                }
+                if facts.name(def.name).contains('$') {
+                    silence.dollars.insert(place);
                 }
                 if def.kind == crate::facts::Kind::Macro {
                     silence.macros.entry(path.clone()).or_default().push(lines);
@@ -382,6 +393,10 @@ impl Silence {
             Some("other configuration")
         } else if relation != "definitions" && inside(&self.macros, from) {
             Some("body of a macro")
+        } else if self.locals.contains(to) {
+            Some("local to a function")
+        } else if self.dollars.contains(to) {
+            Some("name with a dollar sign")
         } else {
             None
         }
@@ -446,9 +461,8 @@ impl Asker<'_> {
             };
             for (line, source) in text.lines().enumerate() {
                 let source = source.split("//").next().unwrap_or_default();
-                let mut column = 1;
                 let mut word = String::new();
-                for c in source.chars().chain([' ']) {
+                for (column, c) in (1u64..).zip(source.chars().chain([' '])) {
                     if c.is_alphanumeric() || c == '_' {
                         word.push(c);
                     } else if !word.is_empty() {
@@ -458,10 +472,72 @@ impl Asker<'_> {
                         }
                         word.clear();
                     }
-                    column += 1;
                 }
             }
         }
         Ok(pairs)
     }
+}
+
+/// Runs the scorer as a command: `--truth FILE --source DIR`, repeated; `--list RELATION` prints every pair that differs.
+/// Each row goes to `print`.
+///
+/// # Errors
+/// `invalid_input` for arguments; errors of reading and of the engine.
+pub fn run(arguments: &[String], print: &mut dyn FnMut(String)) -> Result<Vec<Row>, Error> {
+    let (mut truths, mut sources, mut list) = (Vec::new(), Vec::new(), None);
+    let mut rest = arguments.iter();
+    while let Some(argument) = rest.next() {
+        let value = rest
+            .next()
+            .ok_or_else(|| Error::invalid(format!("`{argument}` needs a value")))?;
+        match argument.as_str() {
+            "--truth" => truths.push(value.clone()),
+            "--source" => sources.push(value.clone()),
+            "--list" => list = Some(value.clone()),
+            other => {
+                return Err(Error::invalid(format!("unknown argument `{other}`"))
+                    .with_accepted(["--truth", "--source", "--list"]));
+            }
+        }
+    }
+    if truths.len() != sources.len() {
+        return Err(Error::invalid("each --truth needs its --source"));
+    }
+    let mut rows = Vec::new();
+    for (file, source) in truths.iter().zip(&sources) {
+        let truth = read(Path::new(file))?;
+        let score = score(&truth, Path::new(source))?;
+        for row in &score.rows {
+            print(format!(
+                "{:<14} {:<24} precision {:.3} recall {:.3}  right {:>6} wrong {:>5} missed {:>5} disputed {:>4}",
+                row.package,
+                row.relation,
+                row.precision(),
+                row.recall(),
+                row.right,
+                row.wrong,
+                row.missed,
+                row.disputed
+            ));
+        }
+        for ((relation, class), count) in &score.disputed {
+            print(format!("{:<14} disputed {relation}: {class}: {count}", truth.package));
+        }
+        if let Some(relation) = &list {
+            for (what, pairs) in [("wrong", &score.wrong), ("missed", &score.missed)] {
+                let mut pairs: Vec<_> = pairs
+                    .iter()
+                    .filter(|(r, _)| r == relation)
+                    .map(|(_, pair)| pair)
+                    .collect();
+                pairs.sort();
+                for ((path, line, column), (to, to_line, to_column)) in pairs {
+                    print(format!("{what} {path}:{line}:{column} -> {to}:{to_line}:{to_column}"));
+                }
+            }
+        }
+        rows.extend(score.rows);
+    }
+    Ok(rows)
 }

@@ -53,6 +53,9 @@ impl Family {
     }
 }
 
+/// What uses were found to refer to.
+type Resolved = HashMap<(WorldFileId, UseId), Arc<[Target]>>;
+
 /// All parsed files of a tree.
 pub struct World {
     /// Names paths and contents.
@@ -60,7 +63,7 @@ pub struct World {
     /// The files in order of paths.
     pub files: Vec<WorldFile>,
     families: Vec<Family>,
-    resolved: Mutex<HashMap<(WorldFileId, UseId), Arc<[Target]>>>,
+    resolved: Mutex<Resolved>,
 }
 
 impl World {

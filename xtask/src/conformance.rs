@@ -187,8 +187,10 @@ fn reasons(metadata: &Metadata) -> Result<Vec<String>> {
 fn is_plain(dependency: &str) -> bool {
     let own = dependency.starts_with("zero") || ENGINES.contains(&dependency);
     // A grammar is what its name says.
-    own || dependency.starts_with("tree-sitter-") || matches!(
-        dependency,
-        "serde" | "serde_json" | "postcard" | "thiserror" | "}" | "]" | ""
-    ) || dependency.starts_with('"')
+    own || dependency.starts_with("tree-sitter-")
+        || matches!(
+            dependency,
+            "serde" | "serde_json" | "postcard" | "thiserror" | "}" | "]" | ""
+        )
+        || dependency.starts_with('"')
 }

@@ -89,7 +89,7 @@ impl Sources {
                 failures.push(format!("{name}: not set"));
                 continue;
             };
-            match self.from_directory(directory) {
+            match self.take_directory(directory) {
                 Ok(Some(file)) => return Ok(format!("taken from {name} ({file})")),
                 Ok(None) => {
                     let names = [Form::Plain, Form::Gzip, Form::Xz].map(|form| self.pin.file_name(form));
@@ -102,7 +102,7 @@ impl Sources {
                 Err(error) => failures.push(format!("{name}: {error:#}")),
             }
         }
-        match self.from_upstream(&download) {
+        match self.take_upstream(&download) {
             Ok(()) => return Ok(format!("downloaded from {}", self.upstream)),
             Err(error) => failures.push(format!("the upstream release: {error:#}")),
         }
@@ -123,7 +123,7 @@ impl Sources {
     }
 
     /// Takes the archive from a directory, in whichever form it is there; tells its name.
-    fn from_directory(&self, directory: &std::path::Path) -> Result<Option<String>> {
+    fn take_directory(&self, directory: &std::path::Path) -> Result<Option<String>> {
         for form in [Form::Plain, Form::Gzip, Form::Xz] {
             let name = self.pin.file_name(form);
             let path = directory.join(&name);
@@ -135,7 +135,7 @@ impl Sources {
         Ok(None)
     }
 
-    fn from_upstream(&self, download: &impl Fn(&str, &mut std::fs::File) -> Result<()>) -> Result<()> {
+    fn take_upstream(&self, download: &impl Fn(&str, &mut std::fs::File) -> Result<()>) -> Result<()> {
         let name = self.pin.file_name(Form::Gzip);
         if !self.pin.knows(&name) {
             bail!(

@@ -94,6 +94,13 @@ impl ZeroKernel {
             root,
             store,
         };
+        if zero_supervisor::lease::is_held_by_ancestor(&places.store) {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                "this process was started by a command of a cell that holds this workspace: a cell cannot wait for itself",
+            )
+            .retryable(false));
+        }
         let kernel = Kernel {
             slots: Slots::default(),
             objects: files.objects(),
@@ -286,10 +293,14 @@ impl Kernel {
         if !self.files.has_open_transaction()? {
             return Ok(());
         }
-        match acquire_lease(self, &new_cell_id(), token, false) {
-            Ok(lease) => self.recover(&lease, token),
-            Err(e) if e.kind == ErrorKind::Busy => Ok(()),
-            Err(e) => Err(e),
+        match acquire_lease(self, &new_cell_id(), token, false).and_then(|lease| self.recover(&lease, token)) {
+            Err(e) if e.kind == ErrorKind::Cancelled => Err(e),
+            // Reading goes on and says `uncommitted`; whoever writes meets the same error again.
+            Err(e) if e.kind != ErrorKind::Busy => {
+                tracing::warn!(error = %e, "what a dead cell left open could not be ended");
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 

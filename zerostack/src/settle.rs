@@ -11,7 +11,7 @@ use zero_contracts::event::EVENT_SCHEMA;
 use zero_contracts::files::{CommitSeal, Restoration};
 use zero_contracts::ledger::ProcessCounts;
 use zero_contracts::response::{
-    CaptureTier, Disposition, EffectsReport, Outcome, Phase, Protocol, ResponseError, StateChange,
+    CaptureTier, Disposition, EffectsReport, Outcome, PathConflict, Phase, Protocol, ResponseError, StateChange,
 };
 use zero_contracts::tokens::{ProjectText, TextKind};
 use zero_contracts::{
@@ -168,14 +168,24 @@ fn judge(
             ),
         ));
     }
+    if let Some(why) = cell.runs.broken() {
+        return Err(Failure::failed(
+            Phase::Settling,
+            Error::new(
+                ErrorKind::CleanupUncertain,
+                format!(
+                    "what a command changed could not be captured, and may be left in the tree: {}",
+                    why.detail
+                ),
+            )
+            .with_path(why.path.as_deref().unwrap_or(".")),
+        ));
+    }
     let json = match ended.settled {
         Ok(json) => json,
         Err(error) if error.kind == ErrorKind::Syntax => return Err(Failure::failed(Phase::Rejected, error)),
         Err(error) => return Err(Failure::of(error, Phase::Running, host)),
     };
-    if let Some(why) = cell.runs.broken() {
-        return Err(Failure::failed(Phase::Settling, why));
-    }
     let cut_short: Vec<_> = ended
         .pending
         .iter()
@@ -324,13 +334,23 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
         match transaction.restore() {
             Ok(restoration) => report.note_restoration(restoration),
             Err(why) => {
+                // What could not be put back is told as a conflict: "restored" alone would claim more than was done.
+                let conflict = PathConflict {
+                    path: why.path.clone().unwrap_or_else(|| ".".to_owned()),
+                    detail: why.detail.clone(),
+                    ours: None,
+                    theirs: None,
+                };
                 error = Error::new(
                     ErrorKind::CleanupUncertain,
                     format!(
                         "not everything could be put back ({why}); the next cell tries again. The cell failed with: {error}"
                     ),
                 );
-                report.note_restoration(Restoration::default());
+                report.note_restoration(Restoration {
+                    restored: Vec::new(),
+                    conflicts: vec![conflict],
+                });
             }
         }
     } else if phase == Phase::Rejected {

@@ -32,10 +32,22 @@ impl<'t> Builder<'t> {
     /// Begins with the module's scope.
     pub fn new(lang: Lang, text: &'t str) -> Self {
         let mut code = ObjectCode::default();
-        code.scopes.push(Scope { parent: NONE, class: false, names: Vec::new() });
+        code.scopes.push(Scope {
+            parent: NONE,
+            class: false,
+            names: Vec::new(),
+        });
         code.exprs.push(Expr::Unknown);
         let facts = FactsBuilder::new(lang, text.as_bytes());
-        Self { facts, code, text, scope: 0, owner: NONE, class: None, depth: 0 }
+        Self {
+            facts,
+            code,
+            text,
+            scope: 0,
+            owner: NONE,
+            class: None,
+            depth: 0,
+        }
     }
 
     /// Returns the text of a node.
@@ -77,9 +89,18 @@ impl<'t> Builder<'t> {
     /// Adds a name as a value, with its use.
     pub fn name_use(&mut self, node: Node<'_>, kind: UseKind, ty: bool) -> ExprId {
         let text = self.text(node);
-        self.add_use(text, node.start_byte() as u32, kind, Link::Name { scope: self.scope, ty });
+        self.add_use(
+            text,
+            node.start_byte() as u32,
+            kind,
+            Link::Name { scope: self.scope, ty },
+        );
         let name = self.facts.name(text);
-        self.expr(Expr::Name { scope: self.scope, name, ty })
+        self.expr(Expr::Name {
+            scope: self.scope,
+            name,
+            ty,
+        })
     }
 
     /// Adds a member of a value, with its use.
@@ -100,7 +121,9 @@ impl<'t> Builder<'t> {
     /// Adds a definition.
     pub fn define(&mut self, name: Node<'_>, full: Node<'_>, kind: Kind, body: Option<Node<'_>>) -> DefId {
         let text = self.text(name);
-        let def = self.facts.def(text, kind, Span::from(name), Span::from(full), self.owner);
+        let def = self
+            .facts
+            .def(text, kind, Span::from(name), Span::from(full), self.owner);
         if let (Some(entry), Some(body)) = (self.facts.def_mut(def), body) {
             entry.head = body.start_byte() as u32;
         }
@@ -117,12 +140,20 @@ impl<'t> Builder<'t> {
     /// Tells what a name is bound to in the current scope itself.
     pub fn bound_here(&mut self, name: &str) -> Option<Binding> {
         let name: NameId = self.facts.name(name);
-        self.code.scopes[self.scope as usize].names.iter().find(|(n, _)| *n == name).map(|(_, binding)| *binding)
+        self.code.scopes[self.scope as usize]
+            .names
+            .iter()
+            .find(|(n, _)| *n == name)
+            .map(|(_, binding)| *binding)
     }
 
     /// Runs a part of the walk in a scope of its own.
     pub fn scoped<R>(&mut self, class: bool, walk: impl FnOnce(&mut Self) -> R) -> R {
-        self.code.scopes.push(Scope { parent: self.scope, class, names: Vec::new() });
+        self.code.scopes.push(Scope {
+            parent: self.scope,
+            class,
+            names: Vec::new(),
+        });
         let scope = self.code.scopes.len() as ScopeId - 1;
         let outer = std::mem::replace(&mut self.scope, scope);
         let result = walk(self);
@@ -147,5 +178,7 @@ impl<'t> Builder<'t> {
 /// Returns the named children of a node without comments.
 pub fn children<'n>(node: Node<'n>) -> Vec<Node<'n>> {
     let mut cursor = node.walk();
-    node.named_children(&mut cursor).filter(|child| !child.is_extra()).collect()
+    node.named_children(&mut cursor)
+        .filter(|child| !child.is_extra())
+        .collect()
 }

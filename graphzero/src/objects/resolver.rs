@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use zero_contracts::find::Confidence;
 
-use super::code::{Binding, Expr, ExprId, Exported, Link, ObjectCode, ScopeId};
+use super::code::{Binding, Exported, Expr, ExprId, Link, ObjectCode, ScopeId};
 use crate::code::Code;
 use crate::facts::{DefId, FileFacts, Kind, NONE, UseId};
 use crate::program::{FileId, ImportEdge, ProgramFile, Resolver, Target};
@@ -69,18 +69,28 @@ impl<M: Modules> ObjectResolver<M> {
         }
     }
 
+    /// Returns the kind of a definition; a file as a whole is a module.
     fn kind(&self, gid: Gid) -> Kind {
-        self.facts(gid.0).defs[gid.1 as usize].kind
+        self.facts(gid.0)
+            .defs
+            .get(gid.1 as usize)
+            .map_or(Kind::Module, |def| def.kind)
     }
 
     /// Looks a name up in the scopes around.
     fn lexical(&self, file: FileId, scope: ScopeId, name: &str, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
-        let (Some(code), Some(id)) = (self.code(file), self.facts(file).name_id(name)) else { return Vec::new() };
+        let (Some(code), Some(id)) = (self.code(file), self.facts(file).name_id(name)) else {
+            return Vec::new();
+        };
         let mut at = scope;
         while let Some(entry) = code.scopes.get(at as usize) {
             if !entry.class || at == scope {
-                let all: Vec<Binding> =
-                    entry.names.iter().filter(|(n, _)| *n == id).map(|(_, binding)| *binding).collect();
+                let all: Vec<Binding> = entry
+                    .names
+                    .iter()
+                    .filter(|(n, _)| *n == id)
+                    .map(|(_, binding)| *binding)
+                    .collect();
                 if !all.is_empty() {
                     return self.bindings(file, &all, ty, depth);
                 }
@@ -90,7 +100,9 @@ impl<M: Modules> ObjectResolver<M> {
         // `from module import *`.
         for (index, import) in code.imports.iter().enumerate() {
             if import.star {
-                let Some(module) = self.import_file(file, index as u32) else { continue };
+                let Some(module) = self.import_file(file, index as u32) else {
+                    continue;
+                };
                 let found = self.exported(module, name, ty, depth + 1);
                 if !found.is_empty() {
                     return found;
@@ -110,8 +122,12 @@ impl<M: Modules> ObjectResolver<M> {
             }
         }
         let type_only = |gid: Gid| matches!(self.kind(gid), Kind::Interface | Kind::TypeAlias);
-        let value_only =
-            |gid: Gid| matches!(self.kind(gid), Kind::Function | Kind::Variable | Kind::Constant | Kind::Method);
+        let value_only = |gid: Gid| {
+            matches!(
+                self.kind(gid),
+                Kind::Function | Kind::Variable | Kind::Constant | Kind::Method
+            )
+        };
         let fits = |(gid, _): &(Gid, Option<Ty>)| if ty { !value_only(*gid) } else { !type_only(*gid) };
         if found.iter().any(fits) {
             found.retain(fits);
@@ -127,7 +143,9 @@ impl<M: Modules> ObjectResolver<M> {
     /// Returns what an import leads to. A module has no definition: it is given as a type alone, with a place that says
     /// so.
     fn import(&self, file: FileId, index: u32, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
-        let Some(import) = self.code(file).and_then(|code| code.imports.get(index as usize)) else { return Vec::new() };
+        let Some(import) = self.code(file).and_then(|code| code.imports.get(index as usize)) else {
+            return Vec::new();
+        };
         if depth > MAX_DEPTH {
             return Vec::new();
         }
@@ -148,7 +166,9 @@ impl<M: Modules> ObjectResolver<M> {
 
     /// Returns what a module gives out under a name.
     fn exported(&self, file: FileId, name: &str, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
-        let Some(code) = self.code(file).filter(|_| depth < MAX_DEPTH) else { return Vec::new() };
+        let Some(code) = self.code(file).filter(|_| depth < MAX_DEPTH) else {
+            return Vec::new();
+        };
         if let Some(id) = self.facts(file).name_id(name) {
             let mut found = Vec::new();
             for export in code.exports.iter().filter(|export| export.name == id) {
@@ -164,20 +184,35 @@ impl<M: Modules> ObjectResolver<M> {
             if !found.is_empty() {
                 return found;
             }
-            let own: Vec<Binding> =
-                code.scopes[0].names.iter().filter(|(n, _)| *n == id).map(|(_, binding)| *binding).collect();
+            let own: Vec<Binding> = code.scopes[0]
+                .names
+                .iter()
+                .filter(|(n, _)| *n == id)
+                .map(|(_, binding)| *binding)
+                .collect();
             let found = self.bindings(file, &own, ty, depth + 1);
             if !found.is_empty() {
                 return found;
             }
         }
-        let stars = code.exports.iter().filter(|export| export.name == NONE).filter_map(|export| match export.of {
-            Exported::Import(index) => Some(index),
-            _ => None,
-        });
-        let python = code.imports.iter().enumerate().filter(|(_, i)| i.star).map(|(index, _)| index as u32);
+        let stars = code
+            .exports
+            .iter()
+            .filter(|export| export.name == NONE)
+            .filter_map(|export| match export.of {
+                Exported::Import(index) => Some(index),
+                _ => None,
+            });
+        let python = code
+            .imports
+            .iter()
+            .enumerate()
+            .filter(|(_, i)| i.star)
+            .map(|(index, _)| index as u32);
         for index in stars.chain(python) {
-            let Some(module) = self.import_file(file, index).filter(|&m| m != file) else { continue };
+            let Some(module) = self.import_file(file, index).filter(|&m| m != file) else {
+                continue;
+            };
             let found = self.exported(module, name, ty, depth + 1);
             if !found.is_empty() {
                 return found;
@@ -200,16 +235,24 @@ impl<M: Modules> ObjectResolver<M> {
     }
 
     fn compute(&self, file: FileId, expr: ExprId, depth: usize) -> Vec<Ty> {
-        let Some(entry) = self.code(file).and_then(|code| code.exprs.get(expr as usize)) else { return Vec::new() };
+        let Some(entry) = self.code(file).and_then(|code| code.exprs.get(expr as usize)) else {
+            return Vec::new();
+        };
         match entry {
             Expr::Unknown => Vec::new(),
             Expr::Name { scope, name, ty } => {
                 let name = self.facts(file).name(*name);
                 if let Some(value) = self.local_value(file, *scope, name) {
-                    return value.into_iter().flat_map(|value| self.types(file, value, depth)).collect();
+                    return value
+                        .into_iter()
+                        .flat_map(|value| self.types(file, value, depth))
+                        .collect();
                 }
                 let found = self.lexical(file, *scope, name, *ty, depth);
-                found.into_iter().flat_map(|(gid, ty)| ty.map_or_else(|| self.value_of(gid, depth), |ty| vec![ty])).collect()
+                found
+                    .into_iter()
+                    .flat_map(|(gid, ty)| ty.map_or_else(|| self.value_of(gid, depth), |ty| vec![ty]))
+                    .collect()
             }
             Expr::Member { of, name } => {
                 let name = self.facts(file).name(*name);
@@ -299,27 +342,46 @@ impl<M: Modules> ObjectResolver<M> {
         if gid.1 == NONE {
             return vec![Ty::Module(gid.0)];
         }
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else { return Vec::new() };
+        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
+            return Vec::new();
+        };
         match self.kind(gid) {
-            Kind::Class | Kind::Interface | Kind::Enum | Kind::Module | Kind::Struct | Kind::Union => vec![Ty::Class(gid)],
+            Kind::Class | Kind::Interface | Kind::Enum | Kind::Module | Kind::Struct | Kind::Union => {
+                vec![Ty::Class(gid)]
+            }
             Kind::TypeAlias => {
                 let mut all = vec![Ty::Class(gid)];
-                all.extend(item.values.iter().flat_map(|&value| self.types(gid.0, value, depth + 1)));
+                all.extend(
+                    item.values
+                        .iter()
+                        .flat_map(|&value| self.types(gid.0, value, depth + 1)),
+                );
                 all
             }
             kind if kind.is_callable() && item.property => self.results(gid, depth),
             kind if kind.is_callable() => vec![Ty::Function(gid)],
-            _ => item.values.iter().flat_map(|&value| self.types(gid.0, value, depth + 1)).collect(),
+            _ => item
+                .values
+                .iter()
+                .flat_map(|&value| self.types(gid.0, value, depth + 1))
+                .collect(),
         }
     }
 
     fn results(&self, gid: Gid, depth: usize) -> Vec<Ty> {
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else { return Vec::new() };
-        item.values.iter().flat_map(|&value| self.types(gid.0, value, depth + 1)).collect()
+        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
+            return Vec::new();
+        };
+        item.values
+            .iter()
+            .flat_map(|&value| self.types(gid.0, value, depth + 1))
+            .collect()
     }
 
     fn bases(&self, gid: Gid, depth: usize) -> Vec<Gid> {
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else { return Vec::new() };
+        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
+            return Vec::new();
+        };
         item.bases
             .iter()
             .flat_map(|&base| self.types(gid.0, base, depth + 1))
@@ -335,18 +397,29 @@ impl<M: Modules> ObjectResolver<M> {
         match ty {
             Ty::Instance(gid) | Ty::Class(gid) => self.class_members(*gid, name, depth),
             Ty::Function(gid) => self.inside(*gid, name),
-            Ty::Module(file) => {
-                self.exported(*file, name, false, depth).into_iter().map(|(gid, _)| gid).filter(|g| g.1 != NONE).collect()
-            }
+            Ty::Module(file) => self
+                .exported(*file, name, false, depth)
+                .into_iter()
+                .map(|(gid, _)| gid)
+                .filter(|g| g.1 != NONE)
+                .collect(),
             Ty::List(_) => Vec::new(),
         }
     }
 
     fn inside(&self, gid: Gid, name: &str) -> Vec<Gid> {
         let facts = self.facts(gid.0);
-        let Some(id) = facts.name_id(name) else { return Vec::new() };
+        let Some(id) = facts.name_id(name) else {
+            return Vec::new();
+        };
         let own = |(_, def): &(usize, &crate::facts::Def)| def.container == gid.1 && def.name == id;
-        facts.defs.iter().enumerate().filter(own).map(|(def, _)| (gid.0, def as DefId)).collect()
+        facts
+            .defs
+            .iter()
+            .enumerate()
+            .filter(own)
+            .map(|(def, _)| (gid.0, def as DefId))
+            .collect()
     }
 
     fn class_members(&self, gid: Gid, name: &str, depth: usize) -> Vec<Gid> {
@@ -379,9 +452,12 @@ impl<M: Modules> ObjectResolver<M> {
     }
 
     fn targets(&self, file: FileId, id: UseId) -> Vec<(Gid, Confidence)> {
-        let Some(link) = self.code(file).and_then(|code| code.links.get(id as usize)).copied() else { return Vec::new() };
+        let Some(link) = self.code(file).and_then(|code| code.links.get(id as usize)).copied() else {
+            return Vec::new();
+        };
         let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
-        let exact = |found: Vec<(Gid, Option<Ty>)>| found.into_iter().map(|(gid, _)| (gid, Confidence::Exact)).collect();
+        let exact =
+            |found: Vec<(Gid, Option<Ty>)>| found.into_iter().map(|(gid, _)| (gid, Confidence::Exact)).collect();
         match link {
             Link::Name { scope, ty } => {
                 if self.local_value(file, scope, name).is_some() {
@@ -409,12 +485,49 @@ impl<M: Modules> ObjectResolver<M> {
                     }
                 }
                 if !found.is_empty() {
-                    let sure = if types.len() == 1 { Confidence::Exact } else { Confidence::Scoped };
+                    let sure = if types.len() == 1 {
+                        Confidence::Exact
+                    } else {
+                        Confidence::Scoped
+                    };
                     return found.into_iter().map(|gid| (gid, sure)).collect();
                 }
-                if types.is_empty() { self.only_named(name) } else { Vec::new() }
+                if types.is_empty() && !self.is_external(file, of, 0) {
+                    self.only_named(name)
+                } else {
+                    Vec::new()
+                }
             }
             Link::Unknown => Vec::new(),
+        }
+    }
+
+    /// Tells whether a value comes from a library: then its members are none of the tree's.
+    fn is_external(&self, file: FileId, expr: ExprId, depth: usize) -> bool {
+        if depth > MAX_DEPTH {
+            return false;
+        }
+        let Some(code) = self.code(file) else { return false };
+        match code.exprs.get(expr as usize) {
+            Some(Expr::Name { scope, name, .. }) => {
+                let mut at = *scope;
+                while let Some(entry) = code.scopes.get(at as usize) {
+                    if let Some((_, binding)) = entry.names.iter().find(|(n, _)| n == name) {
+                        return match binding {
+                            Binding::Import(index) => self.import_file(file, *index).is_none(),
+                            Binding::Value(value) => self.is_external(file, *value, depth + 1),
+                            Binding::Def(_) => false,
+                        };
+                    }
+                    at = entry.parent;
+                }
+                // Nothing declares it: the language's own.
+                true
+            }
+            Some(Expr::Member { of, .. } | Expr::Call(of) | Expr::New(of) | Expr::Instance(of) | Expr::Element(of)) => {
+                self.is_external(file, *of, depth + 1)
+            }
+            _ => false,
         }
     }
 
@@ -428,16 +541,25 @@ impl<M: Modules> ObjectResolver<M> {
             let facts = self.facts(file);
             let Some(id) = facts.name_id(name) else { continue };
             for (def, entry) in facts.defs.iter().enumerate() {
-                let member = facts.defs.get(entry.container as usize).is_some_and(|c| c.kind.is_type());
+                let member = facts
+                    .defs
+                    .get(entry.container as usize)
+                    .is_some_and(|c| c.kind.is_type());
                 if entry.name == id && member {
                     found.push((file, def as DefId));
                 }
             }
         }
-        let mut holders: Vec<(FileId, DefId)> =
-            found.iter().map(|gid| (gid.0, self.facts(gid.0).defs[gid.1 as usize].container)).collect();
+        let mut holders: Vec<(FileId, DefId)> = found
+            .iter()
+            .map(|gid| (gid.0, self.facts(gid.0).defs[gid.1 as usize].container))
+            .collect();
         holders.dedup();
-        if holders.len() == 1 { found.into_iter().map(|gid| (gid, Confidence::Name)).collect() } else { Vec::new() }
+        if holders.len() == 1 {
+            found.into_iter().map(|gid| (gid, Confidence::Name)).collect()
+        } else {
+            Vec::new()
+        }
     }
 }
 
@@ -450,6 +572,9 @@ impl<M: Modules> Resolver for ObjectResolver<M> {
             .filter(|(gid, _)| gid.1 != NONE && seen.insert(*gid))
             .map(|((file, def), confidence)| Target { file, def, confidence })
             .collect();
+        if found.iter().any(|t| !self.facts(t.file).defs[t.def as usize].inactive) {
+            found.retain(|t| !self.facts(t.file).defs[t.def as usize].inactive);
+        }
         found.sort_by_key(|t| (t.confidence, t.file, self.facts(t.file).defs[t.def as usize].at.start));
         found
     }
@@ -470,14 +595,23 @@ impl<M: Modules> Resolver for ObjectResolver<M> {
                 text.push(' ');
                 text.push_str(facts.name(import.name));
             }
-            let mut edge =
-                ImportEdge { text, at: import.at, end: import.end, files: Vec::new(), targets: Vec::new() };
+            let mut edge = ImportEdge {
+                text,
+                at: import.at,
+                end: import.end,
+                files: Vec::new(),
+                targets: Vec::new(),
+            };
             edge.files.extend(self.import_file(file, index as u32));
             if !import.star {
                 for (gid, _) in self.import(file, index as u32, false, 0) {
                     edge.files.push(gid.0);
                     if gid.1 != NONE {
-                        edge.targets.push(Target { file: gid.0, def: gid.1, confidence: Confidence::Exact });
+                        edge.targets.push(Target {
+                            file: gid.0,
+                            def: gid.1,
+                            confidence: Confidence::Exact,
+                        });
                     }
                 }
             }
@@ -490,21 +624,50 @@ impl<M: Modules> Resolver for ObjectResolver<M> {
     }
 
     fn aliases(&self, name: &str) -> Vec<String> {
-        let mut found = HashMap::new();
+        let mut found = HashSet::new();
+        // Modules that give it out under another name, `default` above all.
+        let mut given: Vec<(FileId, String)> = Vec::new();
         for file in 0..self.files.len() as FileId {
-            let (Some(id), Some(code)) = (self.facts(file).name_id(name), self.code(file)) else { continue };
-            for scope in &code.scopes {
-                for (bound, binding) in &scope.names {
-                    if let Binding::Import(index) = binding
-                        && code.imports[*index as usize].name == id
-                        && *bound != id
-                    {
-                        found.insert(self.facts(file).name(*bound).to_owned(), ());
-                    }
+            let (Some(id), Some(code)) = (self.facts(file).name_id(name), self.code(file)) else {
+                continue;
+            };
+            for export in &code.exports {
+                let local = match export.of {
+                    Exported::Local(local) => local,
+                    Exported::Import(index) => code.imports[index as usize].name,
+                    Exported::Value(_) => continue,
+                };
+                if local == id && export.name != id && export.name != NONE {
+                    given.push((file, self.facts(file).name(export.name).to_owned()));
                 }
             }
         }
-        let mut found: Vec<String> = found.into_keys().collect();
+        for file in 0..self.files.len() as FileId {
+            let (facts, Some(code)) = (self.facts(file), self.code(file)) else {
+                continue;
+            };
+            let own = facts.name_id(name);
+            for (bound, binding) in code.scopes.iter().flat_map(|scope| &scope.names) {
+                let Binding::Import(index) = binding else { continue };
+                let import = &code.imports[*index as usize];
+                let renamed = own == Some(import.name) && own != Some(*bound);
+                let other = || {
+                    given.iter().any(|(module, as_name)| {
+                        facts.name(import.name) == as_name && self.import_file(file, *index) == Some(*module)
+                    })
+                };
+                if import.name != NONE && (renamed || other()) {
+                    found.insert(facts.name(*bound).to_owned());
+                }
+            }
+        }
+        found.extend(
+            given
+                .into_iter()
+                .map(|(_, as_name)| as_name)
+                .filter(|as_name| as_name != "default"),
+        );
+        let mut found: Vec<String> = found.into_iter().collect();
         found.sort();
         found
     }

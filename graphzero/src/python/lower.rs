@@ -17,10 +17,18 @@ use crate::parse::{Parsing, errors};
 /// `cancelled` and `deadline` from the token.
 pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> {
     let tree = parsing.parse(&PythonLanguage, Lang::Python, text.as_bytes())?;
-    let mut lower = Lower { b: Builder::new(Lang::Python, text), returns: Vec::new(), function: false };
+    let mut lower = Lower {
+        b: Builder::new(Lang::Python, text),
+        returns: Vec::new(),
+        function: false,
+    };
     for error in errors(&tree) {
         lower.b.facts.error(error);
         lower.b.facts.opaque(error);
+    }
+    if tree.root_node().has_error() {
+        // What recovery made of the rest may be mistaken, too.
+        lower.b.facts.opaque(Span::from(tree.root_node()));
     }
     lower.block(tree.root_node());
     let Builder { facts, code, .. } = lower.b;
@@ -82,9 +90,21 @@ impl Lower<'_> {
                     self.exprs(node);
                 }
             }
-            "block" | "module" | "if_statement" | "else_clause" | "elif_clause" | "try_statement" | "except_clause"
-            | "except_group_clause" | "finally_clause" | "while_statement" | "with_statement" | "with_clause"
-            | "with_item" | "match_statement" | "case_clause" => self.block(node),
+            "block"
+            | "module"
+            | "if_statement"
+            | "else_clause"
+            | "elif_clause"
+            | "try_statement"
+            | "except_clause"
+            | "except_group_clause"
+            | "finally_clause"
+            | "while_statement"
+            | "with_statement"
+            | "with_clause"
+            | "with_item"
+            | "match_statement"
+            | "case_clause" => self.block(node),
             _ => {
                 self.expr(node);
             }
@@ -111,7 +131,9 @@ impl Lower<'_> {
     }
 
     fn function(&mut self, node: Node<'_>, marks: &[String]) {
-        let Some(name) = node.child_by_field_name("name") else { return };
+        let Some(name) = node.child_by_field_name("name") else {
+            return;
+        };
         let body = node.child_by_field_name("body");
         let in_class = self.b.class.is_some() && self.b.code.scopes[self.b.scope as usize].class;
         let is = |mark: &str| marks.iter().any(|m| m == mark || m.ends_with(&format!(".{mark}")));
@@ -124,10 +146,20 @@ impl Lower<'_> {
         let text = self.b.text(name);
         self.b.bind(text, Binding::Def(def));
         self.complete(def, text, body);
+        if is("overload")
+            && let Some(entry) = self.b.facts.def_mut(def)
+        {
+            // Only a declaration: the definition that runs comes after it.
+            entry.conditional = true;
+            entry.inactive = true;
+        }
         let property = is("property") || is("cached_property") || is("setter") || is("getter");
         self.b.item(def).property = property;
         let class = self.b.class;
-        let outer = (std::mem::take(&mut self.returns), std::mem::replace(&mut self.function, true));
+        let outer = (
+            std::mem::take(&mut self.returns),
+            std::mem::replace(&mut self.function, true),
+        );
         let mut annotated = None;
         // Types of parameters and defaults belong to the scope around.
         let parameters = node.child_by_field_name("parameters").map(children).unwrap_or_default();
@@ -149,7 +181,11 @@ impl Lower<'_> {
         }
         self.b.owner = owner;
         let scope_parent = self.b.scope;
-        self.b.code.scopes.push(crate::objects::code::Scope { parent: scope_parent, class: false, names: Vec::new() });
+        self.b.code.scopes.push(crate::objects::code::Scope {
+            parent: scope_parent,
+            class: false,
+            names: Vec::new(),
+        });
         self.b.scope = self.b.code.scopes.len() as u32 - 1;
         let owner = std::mem::replace(&mut self.b.owner, def);
         for (name, value) in bound {
@@ -176,7 +212,9 @@ impl Lower<'_> {
         match node.kind() {
             "identifier" => (Some(node), UNKNOWN),
             "typed_parameter" => {
-                let value = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.annotation(ty));
+                let value = node
+                    .child_by_field_name("type")
+                    .map_or(UNKNOWN, |ty| self.annotation(ty));
                 let inner = children(node).into_iter().find(|c| c.kind() != "type");
                 match inner.map(|inner| (inner, inner.kind())) {
                     Some((inner, "identifier")) => (Some(inner), value),
@@ -185,7 +223,9 @@ impl Lower<'_> {
                 }
             }
             "default_parameter" | "typed_default_parameter" => {
-                let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.annotation(ty));
+                let ty = node
+                    .child_by_field_name("type")
+                    .map_or(UNKNOWN, |ty| self.annotation(ty));
                 let value = self.field(node, "value");
                 (node.child_by_field_name("name"), if ty == UNKNOWN { value } else { ty })
             }
@@ -195,7 +235,9 @@ impl Lower<'_> {
     }
 
     fn class(&mut self, node: Node<'_>) {
-        let Some(name) = node.child_by_field_name("name") else { return };
+        let Some(name) = node.child_by_field_name("name") else {
+            return;
+        };
         let body = node.child_by_field_name("body");
         let def = self.b.define(name, node, Kind::Class, body);
         let text = self.b.text(name);
@@ -203,7 +245,11 @@ impl Lower<'_> {
         self.complete(def, text, body);
         let owner = std::mem::replace(&mut self.b.owner, def);
         let mut bases = Vec::new();
-        for base in node.child_by_field_name("superclasses").map(children).unwrap_or_default() {
+        for base in node
+            .child_by_field_name("superclasses")
+            .map(children)
+            .unwrap_or_default()
+        {
             let value = self.expr(base);
             if base.kind() == "subscript" {
                 // `Generic[T]`: the class is what stands before the brackets.
@@ -218,7 +264,11 @@ impl Lower<'_> {
         let class = self.b.class.replace(def);
         let function = std::mem::replace(&mut self.function, false);
         let scope = self.b.scope;
-        self.b.code.scopes.push(crate::objects::code::Scope { parent: scope, class: true, names: Vec::new() });
+        self.b.code.scopes.push(crate::objects::code::Scope {
+            parent: scope,
+            class: true,
+            names: Vec::new(),
+        });
         self.b.scope = self.b.code.scopes.len() as u32 - 1;
         if let Some(body) = body {
             self.block(body);
@@ -255,7 +305,13 @@ impl Lower<'_> {
         };
         let add = |s: &mut Self, module: &str, name: u32, star: bool| {
             let module = s.b.facts.name(module);
-            s.b.code.imports.push(Import { module, name, star, at: place.start, end: place.end });
+            s.b.code.imports.push(Import {
+                module,
+                name,
+                star,
+                at: place.start,
+                end: place.end,
+            });
             s.b.code.imports.len() as u32 - 1
         };
         if children(node).iter().any(|child| child.kind() == "wildcard_import") {
@@ -275,7 +331,8 @@ impl Lower<'_> {
             if module.is_some() || node.kind() == "future_import_statement" {
                 let id = self.b.facts.name(&text);
                 let import = add(self, &module_text, id, false);
-                self.b.add_use(&text, path.start_byte() as u32, UseKind::Import, Link::Import(import));
+                self.b
+                    .add_use(&text, path.start_byte() as u32, UseKind::Import, Link::Import(import));
                 let bound = alias.map_or(text.as_str(), |alias| self.b.text(alias)).to_owned();
                 self.b.bind(&bound, Binding::Import(import));
             } else if let Some(alias) = alias {
@@ -297,7 +354,11 @@ impl Lower<'_> {
     fn assignment(&mut self, node: Node<'_>) -> ExprId {
         let ty = node.child_by_field_name("type").map(|ty| self.annotation(ty));
         let value = node.child_by_field_name("right").map_or(UNKNOWN, |right| {
-            if right.kind() == "assignment" { self.assignment(right) } else { self.expr(right) }
+            if right.kind() == "assignment" {
+                self.assignment(right)
+            } else {
+                self.expr(right)
+            }
         });
         let what = ty.filter(|&ty| ty != UNKNOWN).unwrap_or(value);
         if let Some(left) = node.child_by_field_name("left") {
@@ -338,7 +399,9 @@ impl Lower<'_> {
             "attribute" => {
                 let object = node.child_by_field_name("object");
                 let name = node.child_by_field_name("attribute");
-                let (Some(object), Some(name)) = (object, name) else { return };
+                let (Some(object), Some(name)) = (object, name) else {
+                    return;
+                };
                 let of = self.expr(object);
                 let is_self = object.kind() == "identifier" && self.is_this(of);
                 match self.b.class.filter(|_| is_self && self.function) {
@@ -366,7 +429,9 @@ impl Lower<'_> {
 
     /// Tells whether a value is the `self` of the method around.
     fn is_this(&self, value: ExprId) -> bool {
-        let Expr::Name { name, .. } = self.b.code.exprs[value as usize] else { return false };
+        let Expr::Name { name, .. } = self.b.code.exprs[value as usize] else {
+            return false;
+        };
         self.b.code.scopes.get(self.b.scope as usize).is_some_and(|scope| {
             scope.names.iter().any(|(n, binding)| {
                 *n == name
@@ -379,8 +444,12 @@ impl Lower<'_> {
     fn field_of_self(&mut self, class: DefId, name: Node<'_>, value: ExprId) {
         let text = self.b.text(name);
         let id = self.b.facts.name(text);
-        let known = (class..self.b.facts.def_count() as DefId)
-            .find(|&def| self.b.facts.def_ref(def).is_some_and(|d| d.container == class && d.name == id));
+        let known = (class..self.b.facts.def_count() as DefId).find(|&def| {
+            self.b
+                .facts
+                .def_ref(def)
+                .is_some_and(|d| d.container == class && d.name == id)
+        });
         if let Some(def) = known {
             if value != UNKNOWN {
                 self.b.item(def).values.push(value);
@@ -447,11 +516,17 @@ impl Lower<'_> {
     /// `List[X]`, `Optional[X]`, `Type[X]` and the like.
     fn generic(&mut self, node: Node<'_>) -> ExprId {
         let parts = children(node);
-        let Some((head, rest)) = parts.split_first() else { return UNKNOWN };
+        let Some((head, rest)) = parts.split_first() else {
+            return UNKNOWN;
+        };
         let class = self.expr(*head);
         let mut args = Vec::new();
         for part in rest {
-            let inner = if part.kind() == "type_parameter" { children(*part) } else { vec![*part] };
+            let inner = if part.kind() == "type_parameter" {
+                children(*part)
+            } else {
+                vec![*part]
+            };
             for arg in inner {
                 args.push(self.annotation(arg));
             }
@@ -501,7 +576,8 @@ impl Lower<'_> {
             "identifier" => self.b.name_use(node, UseKind::Value, false),
             "attribute" => {
                 let of = self.field(node, "object");
-                node.child_by_field_name("attribute").map_or(UNKNOWN, |name| self.b.member_use(of, name, UseKind::Value))
+                node.child_by_field_name("attribute")
+                    .map_or(UNKNOWN, |name| self.b.member_use(of, name, UseKind::Value))
             }
             "call" => self.call(node),
             "keyword_argument" => self.field(node, "value"),
@@ -538,7 +614,10 @@ impl Lower<'_> {
             }
             "conditional_expression" => {
                 let parts = self.exprs(node);
-                let ends = vec![parts.first().copied().unwrap_or(UNKNOWN), parts.get(2).copied().unwrap_or(UNKNOWN)];
+                let ends = vec![
+                    parts.first().copied().unwrap_or(UNKNOWN),
+                    parts.get(2).copied().unwrap_or(UNKNOWN),
+                ];
                 self.b.choice(ends)
             }
             "boolean_operator" => {
@@ -582,8 +661,16 @@ impl Lower<'_> {
                 }
                 UNKNOWN
             }
-            "function_definition" | "class_definition" | "decorated_definition" | "return_statement" | "for_statement"
-            | "block" | "import_from_statement" | "import_statement" | "expression_statement" | "if_statement" => {
+            "function_definition"
+            | "class_definition"
+            | "decorated_definition"
+            | "return_statement"
+            | "for_statement"
+            | "block"
+            | "import_from_statement"
+            | "import_statement"
+            | "expression_statement"
+            | "if_statement" => {
                 self.statement(node);
                 UNKNOWN
             }
@@ -598,7 +685,11 @@ impl Lower<'_> {
 
     fn open_scope(&mut self) -> u32 {
         let scope = self.b.scope;
-        self.b.code.scopes.push(crate::objects::code::Scope { parent: scope, class: false, names: Vec::new() });
+        self.b.code.scopes.push(crate::objects::code::Scope {
+            parent: scope,
+            class: false,
+            names: Vec::new(),
+        });
         self.b.scope = self.b.code.scopes.len() as u32 - 1;
         scope
     }
@@ -627,7 +718,9 @@ impl Lower<'_> {
     }
 
     fn call(&mut self, node: Node<'_>) -> ExprId {
-        let Some(function) = node.child_by_field_name("function") else { return UNKNOWN };
+        let Some(function) = node.child_by_field_name("function") else {
+            return UNKNOWN;
+        };
         let callee = match function.kind() {
             "identifier" => {
                 if self.b.text(function) == "super"

@@ -17,11 +17,19 @@ impl PythonModules {
     /// Names the files: a directory with an `__init__.py` is a package, and the top package's name begins the path.
     pub fn new(files: &[ProgramFile]) -> Self {
         let paths: Vec<String> = files.iter().map(|file| file.path.to_string()).collect();
-        let packages: BTreeSet<&str> =
-            paths.iter().filter_map(|path| path.strip_suffix("/__init__.py").or_else(|| path.strip_suffix("/__init__.pyi"))).collect();
+        let packages: BTreeSet<&str> = paths
+            .iter()
+            .filter_map(|path| {
+                path.strip_suffix("/__init__.py")
+                    .or_else(|| path.strip_suffix("/__init__.pyi"))
+            })
+            .collect();
         let (mut names, mut by_name, mut is_package) = (Vec::new(), HashMap::new(), Vec::new());
         for (id, path) in paths.iter().enumerate() {
-            let stem = path.strip_suffix(".pyi").or_else(|| path.strip_suffix(".py")).unwrap_or(path);
+            let stem = path
+                .strip_suffix(".pyi")
+                .or_else(|| path.strip_suffix(".py"))
+                .unwrap_or(path);
             let (mut directory, last) = stem.rsplit_once('/').unwrap_or(("", stem));
             let package = last == "__init__";
             let mut parts = if package { Vec::new() } else { vec![last.to_owned()] };
@@ -33,11 +41,17 @@ impl PythonModules {
             parts.reverse();
             by_name.entry(parts.join(".")).or_insert(id as FileId);
             // A tree without packages, or one that is itself the search path.
-            by_name.entry(stem.trim_end_matches("/__init__").replace('/', ".")).or_insert(id as FileId);
+            by_name
+                .entry(stem.trim_end_matches("/__init__").replace('/', "."))
+                .or_insert(id as FileId);
             names.push(parts);
             is_package.push(package);
         }
-        Self { names, by_name, packages: is_package }
+        Self {
+            names,
+            by_name,
+            packages: is_package,
+        }
     }
 }
 
@@ -71,12 +85,99 @@ impl Modules for PythonModules {
 
 /// Methods of built-in types and of the standard library that programs call most.
 const COMMON: &[&str] = &[
-    "append", "extend", "insert", "remove", "pop", "clear", "index", "count", "sort", "reverse", "copy", "get", "items",
-    "keys", "values", "update", "setdefault", "add", "discard", "union", "join", "split", "rsplit", "strip", "lstrip",
-    "rstrip", "replace", "format", "encode", "decode", "startswith", "endswith", "lower", "upper", "title", "find",
-    "rfind", "read", "readline", "readlines", "write", "writelines", "close", "flush", "seek", "tell", "open", "name",
-    "match", "search", "group", "groups", "sub", "fileno", "isatty", "next", "send", "throw", "start", "stop", "run",
-    "wait", "put", "done", "result", "cancel", "args", "kwargs", "value", "type", "mode", "buffer", "encoding", "errors",
-    "newlines", "isdigit", "isalpha", "isidentifier", "partition", "splitlines", "zfill", "ljust", "center", "expandtabs",
-    "hexdigest", "digest", "total_seconds", "year", "month", "day", "status", "reason", "headers", "url", "method",
+    "append",
+    "extend",
+    "insert",
+    "remove",
+    "pop",
+    "clear",
+    "index",
+    "count",
+    "sort",
+    "reverse",
+    "copy",
+    "get",
+    "items",
+    "keys",
+    "values",
+    "update",
+    "setdefault",
+    "add",
+    "discard",
+    "union",
+    "join",
+    "split",
+    "rsplit",
+    "strip",
+    "lstrip",
+    "rstrip",
+    "replace",
+    "format",
+    "encode",
+    "decode",
+    "startswith",
+    "endswith",
+    "lower",
+    "upper",
+    "title",
+    "find",
+    "rfind",
+    "read",
+    "readline",
+    "readlines",
+    "write",
+    "writelines",
+    "close",
+    "flush",
+    "seek",
+    "tell",
+    "open",
+    "name",
+    "match",
+    "search",
+    "group",
+    "groups",
+    "sub",
+    "fileno",
+    "isatty",
+    "next",
+    "send",
+    "throw",
+    "start",
+    "stop",
+    "run",
+    "wait",
+    "put",
+    "done",
+    "result",
+    "cancel",
+    "args",
+    "kwargs",
+    "value",
+    "type",
+    "mode",
+    "buffer",
+    "encoding",
+    "errors",
+    "newlines",
+    "isdigit",
+    "isalpha",
+    "isidentifier",
+    "partition",
+    "splitlines",
+    "zfill",
+    "ljust",
+    "center",
+    "expandtabs",
+    "hexdigest",
+    "digest",
+    "total_seconds",
+    "year",
+    "month",
+    "day",
+    "status",
+    "reason",
+    "headers",
+    "url",
+    "method",
 ];

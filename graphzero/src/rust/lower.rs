@@ -61,6 +61,10 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         facts.error(error);
         facts.opaque(error);
     }
+    if tree.root_node().has_error() {
+        // What recovery made of the rest may be mistaken, too.
+        facts.opaque(Span::from(tree.root_node()));
+    }
     let mut lower = Lower {
         facts,
         code: RustCode::default(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::code::{Base, ItemKind, Link, Ns, TypeRef};
+use super::code::{Base, ItemKind, Link, Ns, Prim, TypeRef};
 use super::infer::Level;
 use super::lookup::Entity;
 use super::resolver::RustResolver;
@@ -293,9 +293,8 @@ impl RustResolver {
         let mut found: Vec<Member> = Vec::new();
         let mut heads = vec![own];
         if let Head::Prim(prim) = own
-            && matches!(prim, super::code::Prim::Int)
+            && matches!(prim, Prim::Int)
         {
-            use super::code::Prim;
             heads.extend([Prim::I32, Prim::Usize, Prim::U32, Prim::U64, Prim::I64, Prim::U8].map(Head::Prim));
         }
         for head in heads {
@@ -439,6 +438,7 @@ impl RustResolver {
             }
             match head(&info.ty) {
                 Some(Head::Any) if own != Head::Any => {
+                    #[allow(clippy::collapsible_match)] // the question about bounds is costly and comes last
                     if blanket.is_none() && depth < MAX_DEPTH && self.blanket_fits(gid, ty, depth + 1) {
                         let mut subst = Subst::default();
                         unify(&info.ty, ty, &[gid], &mut subst);
@@ -459,7 +459,7 @@ impl RustResolver {
 
     fn written_name(&self, file: u32, ty: u32) -> Option<&str> {
         match self.code(file).types.get(ty as usize)? {
-            super::code::TypeRef::Path(id) => Some(self.facts(file).name(self.facts(file).uses[*id as usize].name)),
+            TypeRef::Path(id) => Some(self.facts(file).name(self.facts(file).uses[*id as usize].name)),
             _ => None,
         }
     }

@@ -14,7 +14,6 @@ use super::modules::{Modules, Source};
 use super::ty::{Gid, Ty};
 use crate::code::Code;
 use crate::facts::{Def, DefId, FileFacts, Kind, NONE, UseId};
-use crate::language::Lang;
 use crate::parse::Parsing;
 use crate::program::{FileId, ImportEdge, ProgramFile, Resolver, Target};
 
@@ -64,6 +63,9 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
     }
 }
 
+/// Names declared in one scope.
+pub type Declared = HashMap<Box<str>, Vec<DefId>>;
+
 /// The resolver.
 pub struct RustResolver {
     /// The files, and after them the model of the standard library.
@@ -73,7 +75,7 @@ pub struct RustResolver {
     /// Their place among the modules.
     pub modules: Modules,
     /// Names declared in a module scope.
-    pub scopes: Memo<(u32, ScopeId), Arc<HashMap<Box<str>, Vec<DefId>>>>,
+    pub scopes: Memo<(u32, ScopeId), Arc<Declared>>,
     /// Entities of uses.
     pub uses: Memo<(u32, UseId), Arc<[Entity]>>,
     /// Members by name.
@@ -489,14 +491,6 @@ impl RustResolver {
         }
     }
 
-    /// Returns the kind of a path use's namespace.
-    pub fn namespace(&self, file: u32, id: UseId) -> Ns {
-        match self.code(file).links.get(id as usize) {
-            Some(Link::Path { ns, .. }) => *ns,
-            _ => Ns::Any,
-        }
-    }
-
     /// Tells whether a definition lives in a namespace.
     pub fn in_namespace(&self, gid: Gid, ns: Ns) -> bool {
         let kind = self.def(gid).kind;
@@ -526,10 +520,5 @@ impl RustResolver {
                 .defs
                 .iter()
                 .any(|def| def.container == gid.def && def.kind == Kind::Field)
-    }
-
-    /// Tells whether a file holds code, not a manifest.
-    pub fn is_code(&self, file: u32) -> bool {
-        self.facts(file).lang == Lang::Rust
     }
 }

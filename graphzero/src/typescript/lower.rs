@@ -7,7 +7,7 @@ use zero_contracts::Error;
 
 use super::TypeScriptLanguage;
 use crate::code::Code;
-use crate::facts::{DefId, FileFacts, Kind, NONE, UseKind};
+use crate::facts::{DefId, FileFacts, Kind, NONE, Span, UseKind};
 use crate::language::Lang;
 use crate::objects::build::{Builder, UNKNOWN, children};
 use crate::objects::code::{Binding, Expr, ExprId, Link, Scope};
@@ -19,10 +19,18 @@ use crate::parse::{Parsing, errors};
 /// `cancelled` and `deadline` from the token.
 pub fn facts(lang: Lang, text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> {
     let tree = parsing.parse(&TypeScriptLanguage, lang, text.as_bytes())?;
-    let mut lower = Lower { b: Builder::new(lang, text), returns: Vec::new(), functions: 0 };
+    let mut lower = Lower {
+        b: Builder::new(lang, text),
+        returns: Vec::new(),
+        functions: 0,
+    };
     for error in errors(&tree) {
         lower.b.facts.error(error);
         lower.b.facts.opaque(error);
+    }
+    if tree.root_node().has_error() {
+        // What recovery made of the rest may be mistaken, too.
+        lower.b.facts.opaque(Span::from(tree.root_node()));
     }
     lower.statements(tree.root_node());
     let Builder { facts, code, .. } = lower.b;
@@ -43,7 +51,11 @@ impl Lower<'_> {
     /// Opens a scope; the caller sets the returned one again.
     pub fn open_scope(&mut self) -> u32 {
         let scope = self.b.scope;
-        self.b.code.scopes.push(Scope { parent: scope, class: false, names: Vec::new() });
+        self.b.code.scopes.push(Scope {
+            parent: scope,
+            class: false,
+            names: Vec::new(),
+        });
         self.b.scope = self.b.code.scopes.len() as u32 - 1;
         scope
     }
@@ -83,7 +95,11 @@ impl Lower<'_> {
                 let element = self.b.expr(Expr::Element(iterated));
                 if let Some(left) = node.child_by_field_name("left") {
                     let declares = node.child_by_field_name("kind").is_some();
-                    if declares { self.pattern(left, element) } else { drop(self.expr(left)) }
+                    if declares {
+                        self.pattern(left, element)
+                    } else {
+                        let _ = self.expr(left);
+                    }
                 }
                 if let Some(body) = node.child_by_field_name("body") {
                     self.statement(body);
@@ -105,9 +121,19 @@ impl Lower<'_> {
                 }
                 self.b.scope = scope;
             }
-            "expression_statement" | "if_statement" | "else_clause" | "while_statement" | "do_statement"
-            | "try_statement" | "finally_clause" | "switch_statement" | "switch_body" | "switch_case"
-            | "switch_default" | "labeled_statement" | "throw_statement" => self.statements(node),
+            "expression_statement"
+            | "if_statement"
+            | "else_clause"
+            | "while_statement"
+            | "do_statement"
+            | "try_statement"
+            | "finally_clause"
+            | "switch_statement"
+            | "switch_body"
+            | "switch_case"
+            | "switch_default"
+            | "labeled_statement"
+            | "throw_statement" => self.statements(node),
             "statement_identifier" | "empty_statement" | "break_statement" | "continue_statement" => {}
             _ => {
                 self.expr(node);
@@ -203,7 +229,9 @@ impl Lower<'_> {
             }
             "type_assertion" => {
                 let parts = children(node);
-                let ty = parts.first().map_or(UNKNOWN, |ty| children(*ty).first().map_or(UNKNOWN, |t| self.ty(*t)));
+                let ty = parts
+                    .first()
+                    .map_or(UNKNOWN, |ty| children(*ty).first().map_or(UNKNOWN, |t| self.ty(*t)));
                 let value = parts.get(1).map_or(UNKNOWN, |value| self.expr(*value));
                 if ty == UNKNOWN { value } else { ty }
             }
@@ -218,8 +246,15 @@ impl Lower<'_> {
             }
             "binary_expression" => {
                 let all = vec![self.field(node, "left"), self.field(node, "right")];
-                let operator = node.child_by_field_name("operator").map(|op| op.kind()).unwrap_or_default();
-                if matches!(operator, "||" | "&&" | "??") { self.b.choice(all) } else { UNKNOWN }
+                let operator = node
+                    .child_by_field_name("operator")
+                    .map(|op| op.kind())
+                    .unwrap_or_default();
+                if matches!(operator, "||" | "&&" | "??") {
+                    self.b.choice(all)
+                } else {
+                    UNKNOWN
+                }
             }
             "array" => {
                 let all = self.exprs(node);
@@ -227,8 +262,15 @@ impl Lower<'_> {
                 self.b.expr(Expr::List(element))
             }
             "object" => self.object(node),
-            "property_identifier" | "private_property_identifier" | "string" | "number" | "regex" | "true" | "false"
-            | "null" | "undefined" => UNKNOWN,
+            "property_identifier"
+            | "private_property_identifier"
+            | "string"
+            | "number"
+            | "regex"
+            | "true"
+            | "false"
+            | "null"
+            | "undefined" => UNKNOWN,
             "shorthand_property_identifier" => self.b.name_use(node, UseKind::Value, false),
             "type_annotation" | "type_arguments" => {
                 self.ty(node);
@@ -246,7 +288,11 @@ impl Lower<'_> {
     }
 
     fn type_args(&mut self, node: Node<'_>) {
-        for arg in node.child_by_field_name("type_arguments").map(children).unwrap_or_default() {
+        for arg in node
+            .child_by_field_name("type_arguments")
+            .map(children)
+            .unwrap_or_default()
+        {
             self.ty(arg);
         }
     }
@@ -265,7 +311,10 @@ impl Lower<'_> {
         for member in children(node) {
             match member.kind() {
                 "pair" => {
-                    if let Some(key) = member.child_by_field_name("key").filter(|k| k.kind() == "computed_property_name") {
+                    if let Some(key) = member
+                        .child_by_field_name("key")
+                        .filter(|k| k.kind() == "computed_property_name")
+                    {
                         self.exprs(key);
                     }
                     self.field(member, "value");
@@ -339,7 +388,11 @@ impl Lower<'_> {
 
     /// `{name}` binds a variable and mentions the member.
     fn shorthand(&mut self, node: Node<'_>, value: ExprId) {
-        let inner = if value == UNKNOWN { UNKNOWN } else { self.b.member_use(value, node, UseKind::Value) };
+        let inner = if value == UNKNOWN {
+            UNKNOWN
+        } else {
+            self.b.member_use(value, node, UseKind::Value)
+        };
         let text = self.b.text(node);
         self.b.bind(text, Binding::Value(inner));
     }
@@ -355,7 +408,9 @@ impl Lower<'_> {
                     let ty = parameter.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
                     let default = self.field(parameter, "value");
                     let value = if ty == UNKNOWN { default } else { ty };
-                    let Some(pattern) = parameter.child_by_field_name("pattern") else { continue };
+                    let Some(pattern) = parameter.child_by_field_name("pattern") else {
+                        continue;
+                    };
                     self.pattern(pattern, value);
                     let modified = children(parameter).iter().any(|c| c.kind() == "accessibility_modifier")
                         || self.b.text(parameter).starts_with("readonly ");
@@ -390,7 +445,9 @@ impl Lower<'_> {
         self.type_parameters(node);
         let constructor = def.is_some_and(|d| self.b.facts.def_ref(d).is_some_and(|d| d.kind == Kind::Constructor));
         self.parameters(node, class.filter(|_| constructor));
-        let ret = node.child_by_field_name("return_type").map_or(UNKNOWN, |ty| self.ty(ty));
+        let ret = node
+            .child_by_field_name("return_type")
+            .map_or(UNKNOWN, |ty| self.ty(ty));
         let mut values = if ret == UNKNOWN { Vec::new() } else { vec![ret] };
         if let Some(body) = node.child_by_field_name("body") {
             if body.kind() == "statement_block" {

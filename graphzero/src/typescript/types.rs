@@ -20,8 +20,14 @@ impl Lower<'_> {
 
     fn ty_inner(&mut self, node: Node<'_>) -> ExprId {
         match node.kind() {
-            "type_annotation" | "parenthesized_type" | "readonly_type" | "opting_type_annotation"
-            | "omitting_type_annotation" | "constraint" | "default_type" | "asserts_annotation"
+            "type_annotation"
+            | "parenthesized_type"
+            | "readonly_type"
+            | "opting_type_annotation"
+            | "omitting_type_annotation"
+            | "constraint"
+            | "default_type"
+            | "asserts_annotation"
             | "type_predicate_annotation" => {
                 let mut value = UNKNOWN;
                 for child in children(node) {
@@ -110,21 +116,31 @@ impl Lower<'_> {
     }
 
     fn nested(&mut self, node: Node<'_>) -> ExprId {
-        let module = node.child_by_field_name("module").or_else(|| node.child_by_field_name("object"));
+        let module = node
+            .child_by_field_name("module")
+            .or_else(|| node.child_by_field_name("object"));
         let of = match module {
             Some(module) if module.kind() == "nested_identifier" => self.nested(module),
             Some(module) => self.b.name_use(module, UseKind::Value, false),
             None => UNKNOWN,
         };
-        let name = node.child_by_field_name("name").or_else(|| node.child_by_field_name("property"));
+        let name = node
+            .child_by_field_name("name")
+            .or_else(|| node.child_by_field_name("property"));
         name.map_or(of, |name| self.b.member_use(of, name, UseKind::Type))
     }
 
     fn generic(&mut self, node: Node<'_>) -> ExprId {
-        let Some(name) = node.child_by_field_name("name") else { return UNKNOWN };
+        let Some(name) = node.child_by_field_name("name") else {
+            return UNKNOWN;
+        };
         let value = self.ty(name);
         let mut args = Vec::new();
-        for arg in node.child_by_field_name("type_arguments").map(children).unwrap_or_default() {
+        for arg in node
+            .child_by_field_name("type_arguments")
+            .map(children)
+            .unwrap_or_default()
+        {
             args.push(self.ty(arg));
         }
         let first = args.first().copied().unwrap_or(UNKNOWN);
@@ -161,7 +177,11 @@ impl Lower<'_> {
 
     /// Walks the type parameters of a declaration, in the current scope.
     pub fn type_parameters(&mut self, node: Node<'_>) {
-        for parameter in node.child_by_field_name("type_parameters").map(children).unwrap_or_default() {
+        for parameter in node
+            .child_by_field_name("type_parameters")
+            .map(children)
+            .unwrap_or_default()
+        {
             self.type_parameter(parameter);
         }
     }
@@ -171,7 +191,9 @@ impl Lower<'_> {
         let scope = self.open_scope();
         self.type_parameters(node);
         self.parameters(node, None);
-        let ret = node.child_by_field_name("return_type").or_else(|| node.child_by_field_name("type"));
+        let ret = node
+            .child_by_field_name("return_type")
+            .or_else(|| node.child_by_field_name("type"));
         let value = ret.map_or(UNKNOWN, |ret| self.ty(ret));
         self.b.scope = scope;
         value
@@ -183,7 +205,10 @@ impl Lower<'_> {
             match member.kind() {
                 "property_signature" => {
                     let ty = |s: &mut Self| member.child_by_field_name("type").map_or(UNKNOWN, |ty| s.ty(ty));
-                    let Some(name) = member.child_by_field_name("name").filter(|n| n.kind() == "property_identifier") else {
+                    let Some(name) = member
+                        .child_by_field_name("name")
+                        .filter(|n| n.kind() == "property_identifier")
+                    else {
                         ty(self);
                         continue;
                     };
@@ -194,7 +219,10 @@ impl Lower<'_> {
                     self.b.item(def).values.push(value);
                 }
                 "method_signature" => {
-                    let Some(name) = member.child_by_field_name("name").filter(|n| n.kind() == "property_identifier") else {
+                    let Some(name) = member
+                        .child_by_field_name("name")
+                        .filter(|n| n.kind() == "property_identifier")
+                    else {
                         self.signature(member);
                         continue;
                     };

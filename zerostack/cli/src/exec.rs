@@ -9,10 +9,17 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 use zerostack::contracts::response::Outcome;
-use zerostack::contracts::{CancelToken, Error};
+use zerostack::contracts::{CancelToken, Error, Response};
 use zerostack::{CellOptions, ZeroKernel};
 
 use crate::{Workspace, fail, print};
+
+/// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
+fn reject(error: Error) -> ExitCode {
+    eprintln!("zero-kernel: {error}");
+    print(&Response::rejected(error));
+    ExitCode::from(1)
+}
 
 /// Runs one cell; it comes from standard input without `--file`.
 #[derive(Args)]
@@ -67,7 +74,7 @@ impl Exec {
         };
         let kernel = match self.workspace.config().and_then(ZeroKernel::open) {
             Ok(kernel) => kernel,
-            Err(error) => return fail(&error),
+            Err(error) => return reject(error),
         };
         let cancel = CancelToken::new();
         let interrupt = cancel.clone();

@@ -282,6 +282,20 @@ pub(crate) fn variable(lease: &Lease) -> String {
 /// Whether this process was started by a command that runs under the lease: by the variable it inherited, or because an
 /// ancestor is the root (or an owner) of a live tree. In a PID namespace the ancestors cannot be seen and a command that
 /// cleared its environment is not recognised: it waits for its deadline, then gets `busy` all the same.
+/// Whether this process was started by a command whose cell holds the lease of the store in `dir`: it would wait for itself.
+#[must_use]
+pub fn is_held_by_ancestor(dir: &Path) -> bool {
+    let Ok(file) = fs::File::open(dir.join(FILE)) else {
+        return false;
+    };
+    let (Ok(metadata), Ok(record)) = (file.metadata(), Record::read(&file)) else {
+        return false;
+    };
+    // A shared try tells whether anybody holds it; this description is closed at once.
+    let free = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+    !free && is_nested(dir, &metadata, record.as_ref())
+}
+
 fn is_nested(dir: &Path, file: &fs::Metadata, record: Option<&Record>) -> bool {
     let Some(record) = record else { return false };
     let own = format!("{}:{}:{}", file.dev(), file.ino(), record.epoch);

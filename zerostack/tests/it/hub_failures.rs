@@ -191,3 +191,52 @@ fn a_cell_that_does_not_parse_never_runs() {
     }
     assert_eq!(ws.tree(), before);
 }
+
+/// Rule files that ignore themselves, as virtual environments and caches of test runners write them.
+#[test]
+fn ignored_files_survive_whatever_the_rule_files_say_of_themselves() {
+    for files in [
+        &[("venv/.gitignore", "*\n"), ("venv/bin/python", "py"), ("a", "1\n")][..],
+        &[(".gitignore", "*\n"), ("a", "1\n"), ("d/b", "2\n")],
+        &[
+            (".gitignore", ".gitignore\nbuild\n.env\n"),
+            (".env", "secret"),
+            ("build/out", "o"),
+            ("a", "1\n"),
+        ],
+        &[(".ignore", ".ignore\nbuild\n"), ("build/out", "o"), ("a", "1\n")],
+    ] {
+        let ws = Workspace::new(files);
+        let before = ws.tree();
+        let response = ws.run("await z.run('true')");
+        assert_eq!(
+            (response.outcome, response.effects.disposition),
+            (Outcome::Completed, Disposition::None),
+            "{files:?}"
+        );
+        for cell in [
+            "await z.run('true'); throw 1",
+            "await z.run('echo 9 > a; echo new > made'); throw 1",
+            "await z.run('echo \"*\" > .gitignore'); await z.run('true'); throw 1",
+            "await z.apply([{path: 'a', find: '1', replacement: '2'}], {verify: {command: ['false']}})",
+        ] {
+            ws.error(cell);
+            let after = ws.tree();
+            let lost: Vec<_> = before
+                .iter()
+                .filter(|(path, was)| after.get(*path) != Some(was))
+                .map(|(path, _)| path)
+                .collect();
+            // What is ignored is passed through: only such files may be changed, and none may be gone.
+            assert!(
+                before.keys().all(|path| after.contains_key(path)),
+                "{files:?}\n{cell}\n{lost:?}"
+            );
+        }
+    }
+    let ws = Workspace::new(&[("cfg/ign", "cfg\nb\n"), ("b/kept", "x")]);
+    symlink("cfg/ign", ws.root.path().join(".gitignore")).unwrap();
+    let before = ws.tree();
+    ws.error("await z.run('true'); throw 1");
+    assert_eq!(ws.tree(), before);
+}

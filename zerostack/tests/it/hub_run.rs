@@ -115,6 +115,30 @@ fn much_output_is_shown_in_part_and_kept_whole() {
 }
 
 #[test]
+fn a_kernel_inside_a_command_is_busy_at_once() {
+    let ws = Workspace::new(&[("a", "1\n")]);
+    let (root, store) = (ws.root.path().to_str().unwrap(), ws.store.path().to_str().unwrap());
+    let this = std::env::current_exe().unwrap();
+    let nested = format!(
+        "ZEROSTACK_TEST_ROOT={root} ZEROSTACK_TEST_STORE={store} {} hub_run::child_that_is_nested --exact --ignored --nocapture",
+        this.display()
+    );
+    let begun = Instant::now();
+    let out = ws.value(&format!("return (await z.run({})).stdout", json!(nested)));
+    assert!(out.as_str().unwrap().contains("nested: Busy"), "{out}");
+    assert!(begun.elapsed() < Duration::from_secs(15));
+}
+
+/// A kernel that a command starts on its own cell's workspace.
+#[test]
+#[ignore = "started by the test above"]
+fn child_that_is_nested() {
+    let place = |name: &str| std::path::PathBuf::from(std::env::var_os(name).unwrap_or_default());
+    let config = crate::hub_support::config(&place("ZEROSTACK_TEST_ROOT"), &place("ZEROSTACK_TEST_STORE"));
+    println!("nested: {:?}", zerostack::ZeroKernel::open(config).err().unwrap().kind);
+}
+
+#[test]
 fn the_host_can_forbid_commands() {
     let ws = Workspace::with(&[], |config| config.commands = Commands::Deny);
     assert_eq!(ws.error("return z.run(['true'])").kind, ErrorKind::Denied);

@@ -127,6 +127,27 @@ pub fn tree(root: &Path) -> Tree {
     found
 }
 
+/// What differs between two trees: path, and what each has there.
+pub fn differences(given: &Tree, wanted: &Tree) -> Vec<String> {
+    let show = |entry: Option<&(u32, Vec<u8>)>| match entry {
+        None => "nothing".to_owned(),
+        Some((mode, content)) => format!("{mode:o} {:.60}", String::from_utf8_lossy(content)),
+    };
+    let paths: std::collections::BTreeSet<_> = given.keys().chain(wanted.keys()).collect();
+    paths
+        .into_iter()
+        .filter(|path| given.get(*path) != wanted.get(*path))
+        .map(|path| {
+            format!(
+                "{}: {}, not {}",
+                path.display(),
+                show(given.get(path)),
+                show(wanted.get(path))
+            )
+        })
+        .collect()
+}
+
 /// Runs one ignored test of this binary in a process of its own, and returns that process.
 pub fn isolated(test: &str, environment: &[(&str, &str)]) -> std::process::Child {
     std::process::Command::new(std::env::current_exe().unwrap())

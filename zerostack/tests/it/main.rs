@@ -15,5 +15,6 @@ mod hub_find;
 mod hub_host;
 mod hub_read;
 mod hub_run;
+mod hub_shell;
 mod hub_state;
 mod hub_support;

@@ -224,12 +224,11 @@ impl Lower<'_, '_, '_> {
         let mut cursor = body.walk();
         for child in body.named_children(&mut cursor) {
             match kind(child) {
-                K::LineComment | K::BlockComment => {
-                    if field(child, F::Doc).is_some() {
-                        let span = self.span(child);
-                        doc.doc.get_or_insert(span).end = span.end;
-                    }
+                K::LineComment | K::BlockComment if field(child, F::Doc).is_some() => {
+                    let span = self.span(child);
+                    doc.doc.get_or_insert(span).end = span.end;
                 }
+                K::LineComment | K::BlockComment => {}
                 K::AttributeItem | K::VisibilityModifier => {}
                 K::FieldDeclaration => {
                     let given = std::mem::take(&mut doc);
@@ -609,7 +608,7 @@ impl Lower<'_, '_, '_> {
                 } else {
                     UseKind::Value
                 };
-                base = Base::Use(self.use_name(&rest[..length].to_owned(), place, use_kind, link));
+                base = Base::Use(self.use_name(&rest[..length], place, use_kind, link));
                 if !next {
                     break;
                 }

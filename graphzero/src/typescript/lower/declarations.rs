@@ -14,8 +14,12 @@ impl Lower<'_> {
             "import_statement" => self.import(node),
             "export_statement" => self.export(node),
             "function_declaration" | "generator_function_declaration" | "function_signature" => {
-                let Some(name) = node.child_by_field_name("name") else { return true };
-                let def = self.b.define(name, node, Kind::Function, node.child_by_field_name("body"));
+                let Some(name) = node.child_by_field_name("name") else {
+                    return true;
+                };
+                let def = self
+                    .b
+                    .define(name, node, Kind::Function, node.child_by_field_name("body"));
                 self.declare(name, def, node);
                 if node.kind() == "function_signature" {
                     let owner = std::mem::replace(&mut self.b.owner, def);
@@ -27,13 +31,17 @@ impl Lower<'_> {
                 }
             }
             "class_declaration" | "abstract_class_declaration" => {
-                let Some(name) = node.child_by_field_name("name") else { return true };
+                let Some(name) = node.child_by_field_name("name") else {
+                    return true;
+                };
                 let def = self.b.define(name, node, Kind::Class, node.child_by_field_name("body"));
                 self.declare(name, def, node);
                 self.class(node, Some(def));
             }
             "interface_declaration" => {
-                let Some(name) = node.child_by_field_name("name") else { return true };
+                let Some(name) = node.child_by_field_name("name") else {
+                    return true;
+                };
                 let body = node.child_by_field_name("body");
                 let def = self.b.define(name, node, Kind::Interface, body);
                 self.declare(name, def, node);
@@ -56,13 +64,17 @@ impl Lower<'_> {
                 self.b.owner = owner;
             }
             "type_alias_declaration" => {
-                let Some(name) = node.child_by_field_name("name") else { return true };
+                let Some(name) = node.child_by_field_name("name") else {
+                    return true;
+                };
                 let def = self.b.define(name, node, Kind::TypeAlias, None);
                 self.declare(name, def, node);
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let scope = self.open_scope();
                 self.type_parameters(node);
-                let value = node.child_by_field_name("value").map_or(UNKNOWN, |value| self.ty(value));
+                let value = node
+                    .child_by_field_name("value")
+                    .map_or(UNKNOWN, |value| self.ty(value));
                 self.b.item(def).values.push(value);
                 self.b.scope = scope;
                 self.b.owner = owner;
@@ -116,7 +128,11 @@ impl Lower<'_> {
                         match clause.kind() {
                             "extends_clause" => {
                                 bases.push(self.field(clause, "value"));
-                                for arg in clause.child_by_field_name("type_arguments").map(children).unwrap_or_default() {
+                                for arg in clause
+                                    .child_by_field_name("type_arguments")
+                                    .map(children)
+                                    .unwrap_or_default()
+                                {
                                     self.ty(arg);
                                 }
                             }
@@ -150,9 +166,12 @@ impl Lower<'_> {
     }
 
     fn class_member(&mut self, member: Node<'_>, class: Option<DefId>) {
-        let name = member.child_by_field_name("name").or_else(|| member.child_by_field_name("property"));
+        let name = member
+            .child_by_field_name("name")
+            .or_else(|| member.child_by_field_name("property"));
         let plain = name.filter(|n| matches!(n.kind(), "property_identifier" | "private_property_identifier"));
-        let is_static = children(member).iter().any(|c| c.kind() == "static") || self.b.text(member).starts_with("static ");
+        let is_static =
+            children(member).iter().any(|c| c.kind() == "static") || self.b.text(member).starts_with("static ");
         match member.kind() {
             "method_definition" | "method_signature" | "abstract_method_signature" => {
                 let Some(name) = plain.filter(|_| class.is_some()) else {
@@ -167,7 +186,10 @@ impl Lower<'_> {
                 let def = self.b.define(name, member, kind, member.child_by_field_name("body"));
                 self.complete(def, member);
                 let head = self.b.text(member);
-                let accessor = head.split_whitespace().take(3).any(|word| matches!(word, "get" | "set"));
+                let accessor = head
+                    .split_whitespace()
+                    .take(3)
+                    .any(|word| matches!(word, "get" | "set"));
                 self.b.item(def).property = accessor && kind == Kind::Method;
                 if member.kind() == "method_definition" {
                     self.function_body(member, Some(def));
@@ -201,13 +223,19 @@ impl Lower<'_> {
     }
 
     fn enumeration(&mut self, node: Node<'_>) {
-        let Some(name) = node.child_by_field_name("name") else { return };
+        let Some(name) = node.child_by_field_name("name") else {
+            return;
+        };
         let body = node.child_by_field_name("body");
         let def = self.b.define(name, node, Kind::Enum, body);
         self.declare(name, def, node);
         let owner = std::mem::replace(&mut self.b.owner, def);
         for member in body.map(children).unwrap_or_default() {
-            let name = if member.kind() == "enum_assignment" { member.child_by_field_name("name") } else { Some(member) };
+            let name = if member.kind() == "enum_assignment" {
+                member.child_by_field_name("name")
+            } else {
+                Some(member)
+            };
             if let Some(name) = name.filter(|name| name.kind() == "property_identifier") {
                 self.b.define(name, member, Kind::EnumMember, None);
             }
@@ -217,7 +245,9 @@ impl Lower<'_> {
     }
 
     fn namespace(&mut self, node: Node<'_>) {
-        let (Some(name), body) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else { return };
+        let (Some(name), body) = (node.child_by_field_name("name"), node.child_by_field_name("body")) else {
+            return;
+        };
         if name.kind() != "identifier" {
             if let Some(body) = body {
                 self.statements(body);
@@ -236,14 +266,27 @@ impl Lower<'_> {
     }
 
     fn variable(&mut self, node: Node<'_>, statement: Node<'_>) {
-        let Some(name) = node.child_by_field_name("name") else { return };
+        let Some(name) = node.child_by_field_name("name") else {
+            return;
+        };
         let value = node.child_by_field_name("value");
-        let function = value.filter(|v| matches!(v.kind(), "arrow_function" | "function_expression" | "generator_function"));
+        let function = value.filter(|v| {
+            matches!(
+                v.kind(),
+                "arrow_function" | "function_expression" | "generator_function"
+            )
+        });
         if name.kind() == "identifier" && (self.functions == 0 || function.is_some()) {
             let local = self.functions > 0;
-            let kind = if function.is_some() && !local { Kind::Function } else { Kind::Variable };
+            let kind = if function.is_some() && !local {
+                Kind::Function
+            } else {
+                Kind::Variable
+            };
             if !local {
-                let def = self.b.define(name, node, kind, function.and_then(|f| f.child_by_field_name("body")));
+                let def = self
+                    .b
+                    .define(name, node, kind, function.and_then(|f| f.child_by_field_name("body")));
                 self.declare(name, def, statement);
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
@@ -265,12 +308,23 @@ impl Lower<'_> {
 
     fn module_text(&self, node: Node<'_>) -> Option<String> {
         let source = node.child_by_field_name("source")?;
-        Some(self.b.text(source).trim_matches(|c| matches!(c, '"' | '\'' | '`')).to_owned())
+        Some(
+            self.b
+                .text(source)
+                .trim_matches(|c| matches!(c, '"' | '\'' | '`'))
+                .to_owned(),
+        )
     }
 
     fn add_import(&mut self, place: Node<'_>, module: &str, name: u32, star: bool) -> u32 {
         let (span, module) = (Span::from(place), self.b.facts.name(module));
-        self.b.code.imports.push(Import { module, name, star, at: span.start, end: span.end });
+        self.b.code.imports.push(Import {
+            module,
+            name,
+            star,
+            at: span.start,
+            end: span.end,
+        });
         self.b.code.imports.len() as u32 - 1
     }
 
@@ -300,7 +354,9 @@ impl Lower<'_> {
                     }
                     "named_imports" => {
                         for specifier in children(part) {
-                            let Some(name) = specifier.child_by_field_name("name") else { continue };
+                            let Some(name) = specifier.child_by_field_name("name") else {
+                                continue;
+                            };
                             let text = self.b.text(name);
                             let id = self.id(text);
                             let import = self.add_import(node, &module, id, false);
@@ -330,7 +386,10 @@ impl Lower<'_> {
             if default && let Some(name) = declaration.child_by_field_name("name") {
                 let (default, text) = (self.id("default"), self.b.text(name));
                 let local = self.id(text);
-                self.b.code.exports.push(Export { name: default, of: Exported::Local(local) });
+                self.b.code.exports.push(Export {
+                    name: default,
+                    of: Exported::Local(local),
+                });
             }
             return;
         }
@@ -352,7 +411,9 @@ impl Lower<'_> {
                 "export_clause" => {
                     star = false;
                     for specifier in children(part) {
-                        let Some(name) = specifier.child_by_field_name("name") else { continue };
+                        let Some(name) = specifier.child_by_field_name("name") else {
+                            continue;
+                        };
                         let text = self.b.text(name);
                         let id = self.id(text);
                         let given = specifier.child_by_field_name("alias").unwrap_or(name);
@@ -379,7 +440,10 @@ impl Lower<'_> {
                         let import = self.add_import(node, module, NONE, false);
                         let text = self.b.text(*name);
                         let name = self.id(text);
-                        self.b.code.exports.push(Export { name, of: Exported::Import(import) });
+                        self.b.code.exports.push(Export {
+                            name,
+                            of: Exported::Import(import),
+                        });
                     }
                 }
                 "string" => {}
@@ -391,7 +455,10 @@ impl Lower<'_> {
         }
         if let Some(module) = module.filter(|_| star) {
             let import = self.add_import(node, &module, NONE, false);
-            self.b.code.exports.push(Export { name: NONE, of: Exported::Import(import) });
+            self.b.code.exports.push(Export {
+                name: NONE,
+                of: Exported::Import(import),
+            });
         }
     }
 }

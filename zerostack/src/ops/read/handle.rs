@@ -36,7 +36,11 @@ pub(super) fn read(cell: &Cell, handle: Handle, options: &ReadOptions, token: &C
             }
         }
         HandleKind::Event => {
-            let event = serde_json::from_slice(&objects.get(&handle.digest)?)
+            let bytes = objects.get(&handle.digest).map_err(|e| match e.kind {
+                ErrorKind::NotFound => Error::new(e.kind, format!("{handle} is not in the store")),
+                _ => e,
+            })?;
+            let event = serde_json::from_slice(&bytes)
                 .map_err(|e| Error::new(ErrorKind::Corrupt, format!("{handle} is not an event: {e}")))?;
             Ok(ReadResult::Record(JsonValue(event)))
         }

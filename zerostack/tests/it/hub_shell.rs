@@ -1,0 +1,168 @@
+//! Random shell programs: a cell that throws after one leaves the tree and its repository as they were, and a cell that
+//! completes publishes exactly what the program does by itself. `ZEROSTACK_SHELL_PROGRAMS` sets how many (default 50).
+
+use std::path::Path;
+use std::process::Command;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use zero_contracts::response::{Disposition, Outcome};
+
+use crate::hub_support::{Tree, Workspace, differences, tree};
+
+/// Names that steps choose from; the last one is not UTF-8.
+const NAMES: [&str; 6] = ["a", "b", "d/x", "d/e/y", "new", "$(printf 'odd\\377')"];
+const DIRECTORIES: [&str; 4] = ["d", "d/e", "fresh", "fresh/deep"];
+
+fn step() -> impl Strategy<Value = String> {
+    let name = || proptest::sample::select(&NAMES[..]);
+    let directory = || proptest::sample::select(&DIRECTORIES[..]);
+    prop_oneof![
+        (name(), 0..1000_u32).prop_map(|(name, n)| format!("echo {n} > \"{name}\"")),
+        (name(), 0..1000_u32).prop_map(|(name, n)| format!("echo {n} >> \"{name}\"")),
+        (name(), name()).prop_map(|(from, to)| format!("mv -f \"{from}\" \"{to}\"")),
+        (directory(), directory()).prop_map(|(from, to)| format!("mv {from} {to}")),
+        name().prop_map(|name| format!("rm -f \"{name}\"")),
+        directory().prop_map(|directory| format!("rm -rf {directory}")),
+        directory().prop_map(|directory| format!("mkdir -p {directory}")),
+        directory().prop_map(|directory| format!("rmdir {directory}")),
+        (name(), prop_oneof![Just("600"), Just("755"), Just("640")])
+            .prop_map(|(name, mode)| format!("[ -L \"{name}\" ] || chmod {mode} \"{name}\"")),
+        directory().prop_map(|directory| format!("chmod 750 {directory}")),
+        (name(), name()).prop_map(|(target, link)| format!("ln -sfn \"{target}\" \"{link}\"")),
+        (name(), name()).prop_map(|(from, to)| format!("cp -P \"{from}\" \"{to}\"")),
+        name().prop_map(|name| format!("sed -i s/1/one/ \"{name}\"")),
+        Just("git add -A".to_owned()),
+        Just("git commit -qm more".to_owned()),
+        Just("git checkout -q -b side".to_owned()),
+        Just("git checkout -qf HEAD~0 -- .".to_owned()),
+        Just("git gc -q --prune=now".to_owned()),
+        Just("git stash -q".to_owned()),
+    ]
+}
+
+/// A committed repository of a few files. Commits are made at a fixed time, so that equal programs make equal objects.
+const SETUP: &str = "mkdir -p d/e; echo 1 > a; echo 2 > b; echo 3 > d/x; echo 4 > d/e/y; ln -s a l; chmod 600 b;
+    git init -q -b main .; git add -A; git commit -qm first";
+
+const ENVIRONMENT: [(&str, &str); 9] = [
+    ("GIT_AUTHOR_DATE", "2020-01-01T00:00:00Z"),
+    ("GIT_COMMITTER_DATE", "2020-01-01T00:00:00Z"),
+    ("GIT_AUTHOR_NAME", "t"),
+    ("GIT_AUTHOR_EMAIL", "t@t"),
+    ("GIT_COMMITTER_NAME", "t"),
+    ("GIT_COMMITTER_EMAIL", "t@t"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_SYSTEM", "/dev/null"),
+    ("LC_ALL", "C"),
+];
+
+fn plainly(directory: &Path, program: &str) {
+    let done = Command::new("sh")
+        .args(["-c", program])
+        .current_dir(directory)
+        .envs(ENVIRONMENT)
+        .output();
+    done.expect("sh runs");
+}
+
+/// What is compared after a completed cell: git's index and logs hold times and inodes, which differ between two copies.
+fn without_git(tree: Tree) -> Tree {
+    tree.into_iter().filter(|(path, _)| !path.starts_with(".git")).collect()
+}
+
+fn programs() -> u32 {
+    std::env::var("ZEROSTACK_SHELL_PROGRAMS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(50)
+}
+
+fn run(cases: u32, test: impl Fn(&str) -> Result<(), TestCaseError>) {
+    let config = Config {
+        cases,
+        max_shrink_iters: 40,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let program = vec(step(), 1..8).prop_map(|steps| steps.join("; ") + "; true");
+    if let Err(error) = TestRunner::new(config).run(&program, |program| test(&program)) {
+        panic!("{error}");
+    }
+}
+
+fn cell(program: &str, after: &str) -> String {
+    let environment: std::collections::BTreeMap<_, _> = ENVIRONMENT.into_iter().collect();
+    format!(
+        "await z.run({}, {{env: {}}}); {after}",
+        serde_json::to_string(program).expect("a string"),
+        serde_json::to_string(&environment).expect("a map")
+    )
+}
+
+#[test]
+fn a_throw_after_a_random_program_leaves_tree_and_repository_as_they_were() {
+    run(programs(), |program| {
+        let ws = Workspace::new(&[]);
+        plainly(ws.root.path(), SETUP);
+        let before = ws.tree();
+        let response = ws.run(&cell(program, "throw new Error('on purpose')"));
+        let error = response.error.expect("it throws");
+        prop_assert!(error.detail.contains("on purpose"), "{}\n{:?}", program, error);
+        // A repack moves git's objects; what they hold must all be there still.
+        let repacked = program.contains("git gc");
+        let seen = |tree: &Tree| -> Tree {
+            let part = |path: &Path| !(repacked && path.starts_with(".git/objects"));
+            tree.iter()
+                .filter(|(path, _)| part(path))
+                .map(|(path, entry)| (path.clone(), entry.clone()))
+                .collect()
+        };
+        let differences = differences(&seen(&ws.tree()), &seen(&before));
+        prop_assert!(differences.is_empty(), "{program}\n{differences:#?}");
+        let sound = Command::new("git")
+            .args(["fsck", "--strict"])
+            .current_dir(ws.root.path())
+            .output();
+        prop_assert!(sound.expect("git runs").status.success(), "{program}");
+        Ok(())
+    });
+}
+
+#[test]
+fn a_completed_cell_publishes_what_the_program_does_by_itself() {
+    run(programs() / 2, |program| {
+        let (ws, plain) = (Workspace::new(&[]), tempfile::tempdir().expect("a directory"));
+        for root in [ws.root.path(), plain.path()] {
+            plainly(root, SETUP);
+        }
+        plainly(plain.path(), program);
+        let response = ws.run(&cell(program, ""));
+        prop_assert_eq!(
+            response.outcome,
+            Outcome::Completed,
+            "{}\n{:?}",
+            program,
+            response.error
+        );
+        prop_assert_ne!(response.effects.disposition, Disposition::Restored);
+        let differences = differences(&without_git(ws.tree()), &without_git(tree(plain.path())));
+        prop_assert!(
+            differences.is_empty(),
+            "{}
+{:#?}",
+            program,
+            differences
+        );
+        let log = |root: &Path| {
+            let output = Command::new("git")
+                .args(["log", "--all", "--format=%H"])
+                .current_dir(root)
+                .output();
+            String::from_utf8(output.expect("git runs").stdout).expect("hexadecimal digits")
+        };
+        prop_assert_eq!(log(ws.root.path()), log(plain.path()), "{}", program);
+        Ok(())
+    });
+}
