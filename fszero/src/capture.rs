@@ -17,6 +17,7 @@ use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, SessionName, Wor
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::record::{Batch, Effect, Record};
+use crate::rules::{Overrides, is_rules};
 use crate::snapshot::{Manifest, SnapshotView, decode, encode};
 use crate::stage::receipt;
 use crate::statcache::{Scope, is_git_object, survey};
@@ -29,6 +30,8 @@ const DIFF_BYTES: u64 = 1 << 20;
 #[derive(Clone)]
 pub(crate) struct Capture {
     before: Manifest,
+    /// What rule files said before the transaction, where it changed them: it cannot take protection away by that.
+    overrides: Overrides,
     /// Stamps of ignored files; none after a crash.
     ignored: Option<HashMap<WorkspacePath, u128>>,
 }
@@ -47,8 +50,10 @@ impl Capture {
         cell: &CellId,
         session: &SessionName,
         epoch: Epoch,
+        batches: &[Batch],
         token: &CancelToken,
     ) -> Result<Option<Self>, Error> {
+        let overrides = overrides(shared, batches)?;
         let (files, bytes) = (shared.config.capture_files, shared.config.capture_bytes);
         let found = survey(
             shared,
@@ -58,6 +63,7 @@ impl Capture {
                 files,
                 bytes,
                 rules: None,
+                overrides: Some(&overrides),
             },
             token,
         )?;
@@ -81,12 +87,13 @@ impl Capture {
         shared.journal.append(vec![begun], shared.power())?;
         Ok(Some(Self {
             before: found.tracked,
+            overrides,
             ignored: Some(found.ignored),
         }))
     }
 
     /// Goes on with what a dead cell had begun.
-    pub fn resume(shared: &Shared, baseline: &Digest) -> Result<Self, Error> {
+    pub fn resume(shared: &Shared, baseline: &Digest, batches: &[Batch]) -> Result<Self, Error> {
         let bytes = shared.store.get(baseline)?;
         let before = decode(&bytes).ok_or_else(|| {
             Error::new(
@@ -94,7 +101,11 @@ impl Capture {
                 "the manifest that a command's effects are told by is damaged",
             )
         })?;
-        Ok(Self { before, ignored: None })
+        Ok(Self {
+            before,
+            overrides: overrides(shared, batches)?,
+            ignored: None,
+        })
     }
 
     /// Compares, and journals what was found.
@@ -106,6 +117,7 @@ impl Capture {
             files: u64::MAX,
             bytes: u64::MAX,
             rules: Some(&rules),
+            overrides: Some(&self.overrides),
         };
         let after = survey(shared, scope, token)?;
         let mut changes = Vec::new();
@@ -168,6 +180,38 @@ impl Capture {
             },
         })
     }
+}
+
+/// What rule files said before batches of a transaction were published.
+fn overrides(shared: &Shared, batches: &[Batch]) -> Result<Overrides, Error> {
+    let mut overrides = Overrides::new();
+    for effect in batches.iter().flat_map(|batch| &batch.effects) {
+        let changes: [Option<(&WorkspacePath, Option<&Node>)>; 2] = match effect {
+            Effect::Create { path, .. } => [Some((path, None)), None],
+            Effect::Replace { path, before, .. } | Effect::Remove { path, before, .. } => {
+                [Some((path, Some(before))), None]
+            }
+            Effect::Captured { path, before, .. } => [Some((path, before.as_ref())), None],
+            Effect::Rename { from, to, before } => [Some((from, Some(before))), Some((to, None))],
+            Effect::Chmod { .. } => continue,
+        };
+        for (path, before) in changes.into_iter().flatten() {
+            if is_rules(path) && !overrides.contains_key(path) {
+                let text = match before {
+                    Some(Node::File { digest, .. }) => {
+                        if let (Effect::Rename { to, .. }, false) = (effect, shared.store.has(digest)?) {
+                            // It was only moved, so nobody had to keep its bytes.
+                            let _ = shared.keep_live(to);
+                        }
+                        Some(shared.store.get(digest)?)
+                    }
+                    _ => None,
+                };
+                overrides.insert(path.clone(), text);
+            }
+        }
+    }
+    Ok(overrides)
 }
 
 /// Tells whether a path is `.git/objects` or below it.

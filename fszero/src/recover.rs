@@ -34,7 +34,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
             None => {
                 let blind = open.baseline.is_some();
                 if let Some(baseline) = &open.baseline {
-                    let finished = Capture::resume(shared, baseline)?.finish(shared, &cell, token)?;
+                    let finished = Capture::resume(shared, baseline, &open.batches)?.finish(shared, &cell, token)?;
                     open.batches.push(finished.batch);
                 }
                 let restoration = restore::restore(shared, &open.batches, blind)?;

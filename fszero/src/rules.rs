@@ -4,6 +4,7 @@
 //! ignored directory hides everything in it. Rule files are read through a view, so staged ones count. The matcher is
 //! the `ignore` crate's; only the global excludes are read from outside the root.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,6 +16,17 @@ use zero_contracts::WorkspacePath;
 
 /// Names of the rule files, weakest first.
 pub(crate) const RULE_FILES: [&[u8]; 2] = [b".gitignore", b".ignore"];
+
+/// The repository's own rules, which are in no rule file.
+pub(crate) const EXCLUDE: &[u8] = b".git/info/exclude";
+
+/// Texts of rule files as they were once, by path; none where there was no file.
+pub(crate) type Overrides = BTreeMap<WorkspacePath, Option<Vec<u8>>>;
+
+/// Tells whether a path holds rules.
+pub(crate) fn is_rules(path: &WorkspacePath) -> bool {
+    path.as_bytes() == EXCLUDE || path.file_name().is_some_and(|name| RULE_FILES.contains(&name))
+}
 
 /// The rules of one directory and all above it.
 #[derive(Clone)]

@@ -16,6 +16,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, WorkspacePath};
 use crate::engine::{FsZero, Shared};
 use crate::node::{Meta, Node, now};
 use crate::overlay::Overlay;
+use crate::rules::Overrides;
 use crate::snapshot::{Manifest, SnapshotView};
 use crate::tree::{changing, os};
 use crate::view::View;
@@ -128,6 +129,8 @@ pub(crate) struct Scope<'a> {
     pub bytes: u64,
     /// Where ignore rules come from, if not from the live tree.
     pub rules: Option<&'a SnapshotView>,
+    /// Rule files that count with another text than they have.
+    pub overrides: Option<&'a Overrides>,
 }
 
 /// Tells whether a path is an object of git: written once, named by its content.
@@ -167,6 +170,7 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
         git: scope.git,
         rule_files: scope.git,
         rules: scope.rules,
+        overrides: scope.overrides,
         depth: None,
     };
     let lock = || gathered.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,6 +293,7 @@ impl FsZero {
             files: u64::MAX,
             bytes: u64::MAX,
             rules: None,
+            overrides: None,
         };
         Ok(survey(&self.shared, scope, token)?.tracked)
     }

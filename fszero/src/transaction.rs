@@ -408,7 +408,8 @@ impl Transaction for Cell {
             return Err(Error::invalid("a capture is under way already"));
         }
         self.materialize(epoch, token)?;
-        match Capture::begin(&self.shared, &self.begin.cell, &self.begin.session, epoch, token)? {
+        let (cell, session) = (&self.begin.cell, &self.begin.session);
+        match Capture::begin(&self.shared, cell, session, epoch, &self.batches, token)? {
             Some(capture) => {
                 self.capture = Some(capture);
                 Ok(CaptureTier::Baseline)

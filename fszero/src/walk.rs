@@ -12,7 +12,7 @@ use zero_contracts::{CancelToken, Error, ErrorKind, SourceView, WorkspacePath};
 
 use crate::node::Meta;
 use crate::overlay::{Located, Slot};
-use crate::rules::{RULE_FILES, Rules};
+use crate::rules::{EXCLUDE, Overrides, RULE_FILES, Rules};
 use crate::snapshot::SnapshotView;
 use crate::tree::{missing, os, stat_at};
 use crate::view::View;
@@ -40,6 +40,8 @@ pub(crate) struct Want<'a> {
     pub rule_files: bool,
     /// Where the rules come from, if not from the tree that is walked.
     pub rules: Option<&'a SnapshotView>,
+    /// Rule files whose text is another than what is found there.
+    pub overrides: Option<&'a Overrides>,
     /// How many levels below the start are entered.
     pub depth: Option<usize>,
 }
@@ -81,6 +83,7 @@ pub(crate) fn walk(
         git: false,
         rule_files: false,
         rules: None,
+        overrides: None,
         depth: scope.depth,
     };
     let given = (start != scope.start).then(|| scope.start.clone());
@@ -115,7 +118,8 @@ pub(crate) fn run(
         });
         return Ok(Vec::new());
     }
-    let rules = rules_above(want.rules.map_or(view as &dyn SourceView, |rules| rules), start, token);
+    let source = want.rules.map_or(view as &dyn SourceView, |rules| rules);
+    let rules = rules_above(source, want.overrides, start, token);
     if want.depth == Some(0) {
         return Ok(Vec::new());
     }
@@ -165,10 +169,18 @@ fn rule_texts(
     view: &dyn SourceView,
     directory: &WorkspacePath,
     present: [bool; 2],
+    overrides: Option<&Overrides>,
     token: &CancelToken,
 ) -> [Option<Vec<u8>>; 2] {
     let mut texts = [None, None];
     for (i, name) in RULE_FILES.iter().enumerate() {
+        if let Some(overrides) = overrides.filter(|overrides| !overrides.is_empty())
+            && let Ok(path) = directory.join(name)
+            && let Some(text) = overrides.get(&path)
+        {
+            texts[i] = text.clone();
+            continue;
+        }
         if present[i]
             && let Ok(path) = directory.join(name)
             // Like git, a symlink is not followed: what it leads to may change without the rule file.
@@ -182,13 +194,21 @@ fn rule_texts(
 }
 
 /// The rules that hold at a directory, from what stands above it.
-fn rules_above(view: &dyn SourceView, start: &WorkspacePath, token: &CancelToken) -> Rules {
-    let exclude = WorkspacePath::from_raw(b".git/info/exclude").ok();
-    let exclude = exclude.and_then(|path| view.read(&path, token).ok());
-    let mut rules = Rules::root(exclude.as_ref().map(|content| &content.bytes[..]));
+fn rules_above(
+    view: &dyn SourceView,
+    overrides: Option<&Overrides>,
+    start: &WorkspacePath,
+    token: &CancelToken,
+) -> Rules {
+    let exclude = WorkspacePath::from_raw(EXCLUDE).unwrap_or_default();
+    let exclude = match overrides.and_then(|overrides| overrides.get(&exclude)) {
+        Some(text) => text.clone(),
+        None => view.read(&exclude, token).ok().map(|content| content.bytes.to_vec()),
+    };
+    let mut rules = Rules::root(exclude.as_deref());
     let mut at = WorkspacePath::root();
     for name in start.components() {
-        rules = rules.enter(&at, rule_texts(view, &at, [true, true], token));
+        rules = rules.enter(&at, rule_texts(view, &at, [true, true], overrides, token));
         match at.join(name) {
             Ok(next) => at = next,
             Err(_) => break,
@@ -289,8 +309,8 @@ impl Walk<'_> {
             }
         }
         let texts = match self.want.rules {
-            Some(rules) => rule_texts(rules, &task.path, [true, true], self.token),
-            None => rule_texts(self.view, &task.path, rule_files, self.token),
+            Some(rules) => rule_texts(rules, &task.path, [true, true], self.want.overrides, self.token),
+            None => rule_texts(self.view, &task.path, rule_files, self.want.overrides, self.token),
         };
         let rules = task.rules.enter(&task.path, texts);
         let mut tasks = Vec::new();

@@ -131,7 +131,7 @@ fn parked(dir: &Path) -> Vec<std::path::PathBuf> {
 #[test]
 fn preimages_that_were_changed_even_in_the_store_are_made_anew() {
     for attack in [
-        "for f in */*; do echo EVIL > \"$f\"; done",
+        "for f in */*; do [ -d $f ] || echo EVIL > \"$f\"; done",
         "chmod -R 755 .",
         "rm -rf */*",
         "for d in *; do rm -rf $d/*; mkdir $d/0 $d/1; echo x > $d/0/x; done",
@@ -207,4 +207,49 @@ fn names_that_only_look_like_ours_are_like_any_other() {
     f.commit(r#"[{"path": ".fszero-x", "remove": true, "expect": "any"}]"#)
         .unwrap();
     assert_eq!(f.image(), old);
+}
+
+/// Ways to change what the rules are before a command runs, in a tree that [`ruled`] made.
+const RULE_CHANGES: &[&str] = &[
+    r#"[{"path": ".gitignore", "create": "src\n*\n"}]"#,
+    r#"[{"path": "src/.gitignore", "content": "*\n", "expect": "any"}]"#,
+    r#"[{"path": "src/.gitignore", "remove": true, "expect": "any"}, {"path": ".ignore", "create": "src\n"}]"#,
+    r#"[{"move": ["src/.gitignore", ".gitignore"]}, {"path": ".ignore", "create": "*\n"}]"#,
+    r#"[{"path": ".git/info/exclude", "content": "src\n", "expect": "any"}]"#,
+];
+
+#[test]
+fn rules_that_the_cell_changes_itself_take_no_protection_away() {
+    for (n, change) in RULE_CHANGES.iter().enumerate() {
+        for recovered in [false, true] {
+            let f = Fixture::new();
+            f.write("src/m.rs", "fn main() {}\n")
+                .write("src/.gitignore", "*.log\n")
+                .write("top", "t")
+                .write(".git/info/exclude", "*.tmp\n");
+            let old = f.image();
+            let mut t = f.begin();
+            stage(&mut *t, change).unwrap();
+            // A first command does what the cell could have staged; the second destroys.
+            t.begin_capture(Epoch(1), &token()).unwrap();
+            shell(&f.root(), "echo src >> .ignore");
+            t.end_capture(&token()).unwrap();
+            t.begin_capture(Epoch(1), &token()).unwrap();
+            shell(
+                &f.root(),
+                "rm src/m.rs; echo x > top; echo y > src/new; echo z > src/x.log",
+            );
+            if recovered {
+                std::mem::forget(t);
+                f.reopen().recover(Epoch(2), &token()).unwrap();
+            } else {
+                t.end_capture(&token()).unwrap();
+                assert_eq!(t.restore().unwrap().conflicts, [], "{change}");
+            }
+            let mut new = f.image();
+            // What the old rules ignored passes through.
+            assert!(new.remove(&b"src/x.log"[..]).is_some(), "{n}");
+            assert_eq!(new, old, "{change} (recovered: {recovered})");
+        }
+    }
 }
