@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use zero_contracts::edit::EditReceipt;
 use zero_contracts::files::Captured;
-use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, SessionName, WorkspacePath};
+use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, SessionName, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::node::Node;
@@ -22,6 +22,7 @@ use crate::snapshot::{Manifest, SnapshotView, decode, encode};
 use crate::stage::receipt;
 use crate::statcache::{Scope, is_git_object, survey};
 use crate::text::diff::unified;
+use crate::widen::Widened;
 
 /// Texts up to this size are compared line by line in receipts.
 const DIFF_BYTES: u64 = 1 << 20;
@@ -97,7 +98,7 @@ impl Capture {
         let bytes = shared.store.get(baseline)?;
         let before = decode(&bytes).ok_or_else(|| {
             Error::new(
-                zero_contracts::ErrorKind::Corrupt,
+                ErrorKind::Corrupt,
                 "the manifest that a command's effects are told by is damaged",
             )
         })?;
@@ -119,7 +120,25 @@ impl Capture {
             rules: Some(&rules),
             overrides: Some(&self.overrides),
         };
-        let after = survey(shared, scope, token)?;
+        let after = match survey(shared, scope, token) {
+            Err(e) if e.kind == ErrorKind::Denied => {
+                // The command left directories that may not be read. They are as it left them again before anything is
+                // journalled: who dies in between has them found changed, and put back.
+                let mut widened = Widened::default();
+                widened.enter_all(shared)?;
+                let modes = widened.modes.clone();
+                let found = survey(shared, scope, token);
+                widened.put_back(shared)?;
+                let mut found = found?;
+                for (path, node) in &mut found.tracked {
+                    if let (Node::Directory { mode }, Some((was, _))) = (node, modes.get(path)) {
+                        *mode = *was;
+                    }
+                }
+                found
+            }
+            other => other?,
+        };
         let mut changes = Vec::new();
         let (mut old, mut new) = (self.before.into_iter().peekable(), after.tracked.into_iter().peekable());
         loop {

@@ -151,7 +151,11 @@ impl Shared {
             EntryKind::Other => Node::Other,
             EntryKind::File => {
                 let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
-                let mut file = std::fs::File::from(openat(directory, name, flags, Mode::empty()).map_err(fail)?);
+                let mut file = match openat(directory, name, flags, Mode::empty()) {
+                    Ok(file) => std::fs::File::from(file),
+                    Err(Errno::ACCESS) => return Ok(Some(meta.unreadable())),
+                    Err(e) => return Err(fail(e)),
+                };
                 if keep && meta.size > INLINE_BYTES {
                     let mut writer = self.store.writer_of()?;
                     crate::text::splice(&[], &mut file, &mut writer, token)?;

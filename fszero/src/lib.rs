@@ -27,6 +27,7 @@ mod transaction;
 mod tree;
 mod view;
 mod walk;
+mod widen;
 
 pub use config::FsConfig;
 pub use engine::FsZero;

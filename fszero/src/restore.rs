@@ -24,6 +24,7 @@ use crate::publish::{Directories, staging_name, staging_path, temp_name};
 use crate::record::{Batch, Effect};
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
+use crate::widen::Widened;
 
 /// An open directory and a name in it.
 type Place = (Arc<OwnedFd>, Vec<u8>);
@@ -35,6 +36,8 @@ pub(crate) struct Restorer<'a> {
     token: CancelToken,
     /// Changes of commands that are taken back are listed with both handles: nobody knows for sure whose they were.
     list_captured: bool,
+    /// Directories that an ordinary user had to be let into.
+    widened: Widened,
 }
 
 /// Takes batches back, the last first, and removes their temporaries.
@@ -45,6 +48,7 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
         result: Restoration::default(),
         token: CancelToken::new(),
         list_captured,
+        widened: Widened::default(),
     };
     for batch in batches.iter().rev() {
         restorer.batch(batch)?;
@@ -53,6 +57,7 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
     for batch in batches {
         purge(shared, batch.tag)?;
     }
+    restorer.widened.put_back(shared)?;
     let mut result = restorer.result;
     result.restored.sort();
     result.restored.dedup();
@@ -167,6 +172,7 @@ fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
 impl Restorer<'_> {
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
+        self.widened.enter(self.shared, &WorkspacePath::root())?;
         parked::unpark(self.shared, batch, &mut self.result.conflicts)?;
         let mut staging = match self.shared.tree.directory(&path) {
             Ok(staging) => Some(Arc::new(staging)),
@@ -229,6 +235,7 @@ impl Restorer<'_> {
 
     /// The directory of a path; none if that is not there (any more).
     fn of(&mut self, path: &WorkspacePath) -> Result<Option<Place>, Error> {
+        self.widened.enter(self.shared, path)?;
         match self.directories.of(path, true) {
             Ok(found) => Ok(Some(found)),
             Err(e)
@@ -265,10 +272,11 @@ impl Restorer<'_> {
         path: &WorkspacePath,
     ) -> Result<Option<Handle>, Error> {
         match node {
-            Some(Node::File { .. }) => self
-                .shared
-                .keep_file(staging, name, path)
-                .map(|digest| Some(Handle::blob(digest))),
+            Some(Node::File { .. }) => match self.shared.keep_file(staging, name, path) {
+                // Nobody could read it before either.
+                Err(e) if e.kind == ErrorKind::Denied => Ok(None),
+                kept => kept.map(|digest| Some(Handle::blob(digest))),
+            },
             _ => Ok(None),
         }
     }
@@ -529,6 +537,12 @@ impl Restorer<'_> {
     }
 
     fn unchmod(&mut self, path: &WorkspacePath, before: &Node, after: &Node) -> Result<(), Error> {
+        if let Some(parent) = path.parent() {
+            self.widened.enter(self.shared, &parent)?;
+        }
+        if let Some((was, _)) = self.widened.forget(path) {
+            crate::widen::set(self.shared, path, was)?;
+        }
         let handle = match self.shared.tree.handle(path) {
             Ok(handle) => handle,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),

@@ -182,7 +182,13 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
             }
             return ControlFlow::Continue(());
         }
-        let recorded = record(shared, &cache, &met, token);
+        let recorded = match (record(shared, &cache, &met, token), &met.meta) {
+            // A baseline holds what it can of a file that may not be read; a snapshot has to hold the bytes.
+            (Err(e), Some(meta)) if scope.git && e.kind == ErrorKind::Denied && meta.kind == EntryKind::File => {
+                Ok(Some((meta.unreadable(), None)))
+            }
+            (recorded, _) => recorded,
+        };
         let mut gathered = lock();
         match recorded {
             Ok(Some((node, fresh))) => {
@@ -218,6 +224,10 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
             format!("`{}` cannot be read: {}", skipped.path, skipped.why),
         )
         .with_path(skipped.path));
+    }
+    if scope.git {
+        let mode = crate::widen::root_mode(shared)?;
+        gathered.tracked.push((WorkspacePath::root(), Node::Directory { mode }));
     }
     gathered.tracked.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     if !gathered.fresh.is_empty() {

@@ -426,7 +426,8 @@ impl Transaction for Cell {
         match capture.clone().finish(&self.shared, &self.begin.cell, token) {
             Ok(finished) => {
                 let mut next = self.work.clone();
-                for (path, before, after) in &finished.changes {
+                // The root's own mode is an effect, but nothing that an operation could build on.
+                for (path, before, after) in finished.changes.iter().filter(|(path, ..)| !path.is_root()) {
                     next.captured(path, before.as_ref(), after.as_ref());
                 }
                 self.step(next);

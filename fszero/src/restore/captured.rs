@@ -47,11 +47,23 @@ impl Restorer<'_> {
         for (path, temp, after) in made {
             self.displace_captured(path, &temp_name(temp + offset), after, staging)?;
         }
-        for (path, temp, before, after) in &lost {
+        for (path, temp, before, after) in lost.iter().filter(|(path, ..)| !path.is_root()) {
             self.put_captured(path, *temp, before, *after, staging)?;
         }
         // Modes of directories last: a read-only one could not have been filled.
         for (path, _, before, _) in lost.iter().rev() {
+            if path.is_root() {
+                // Temporaries have to go from it first.
+                let now = crate::widen::root_mode(self.shared)?;
+                self.widened.modes.insert((*path).clone(), (before.mode(), now));
+                if now != before.mode() {
+                    self.restored(path);
+                }
+                continue;
+            }
+            if before.is_directory() {
+                self.widened.forget(path);
+            }
             if let Node::Directory { mode } = before
                 && let Ok(handle) = self.shared.tree.handle(path)
                 && let Ok(stat) = rustix::fs::fstat(&handle)
@@ -133,7 +145,7 @@ impl Restorer<'_> {
             return Ok(());
         }
         if matches!(live, Node::File { .. }) {
-            self.shared.keep_file(directory.as_fd(), &name, path)?;
+            self.keep(directory.as_fd(), &name, Some(&live), path)?;
         }
         if self.node(staging.as_fd(), temp, path)?.is_some() {
             self.shared

@@ -253,3 +253,169 @@ fn rules_that_the_cell_changes_itself_take_no_protection_away() {
         }
     }
 }
+
+/// What a failing cell's command may do to modes.
+const MODES: &[&str] = &[
+    "chmod 777 .",
+    "chmod 700 .; chmod 1777 sub",
+    "mkdir ro; echo 1 > ro/x; chmod 500 ro",
+    "mkdir -p ro/in; echo 1 > ro/in/x; chmod 000 ro/in; chmod 500 ro",
+    "chmod 555 .",
+    "rm a.txt; chmod 555 .",
+    "chmod 000 sub",
+    "echo changed > sub/deep/x; chmod 000 sub/deep; chmod 000 sub",
+    "rm sub/deep/x; touch sub/new; chmod 500 sub/deep; chmod 555 sub",
+    "chmod 000 a.txt sub/deep/x; touch unread; chmod 000 unread",
+    "chmod u+w locked; rm locked/x; touch locked/y; chmod u-w locked",
+    "chmod 100 sub; chmod 000 .",
+    "chmod 444 sub .",
+];
+
+fn modes_are_taken_back() {
+    use std::os::unix::fs::PermissionsExt;
+    for script in MODES {
+        for edit in [false, true] {
+            for how in ["restored", "unseen", "recovered"] {
+                let what = format!("{script} (edit: {edit}, {how})");
+                let f = Fixture::new();
+                f.write("a.txt", "a").write("sub/deep/x", "x").write("locked/x", "l");
+                f.chmod("locked", 0o555).chmod("sub", 0o750).chmod(".", 0o755);
+                let old = f.image();
+                let mut t = f.begin();
+                if edit {
+                    let edits = r#"[{"path": "a.txt", "content": "b", "expect": "any"},
+                        {"path": "sub/deep/x", "remove": true, "expect": "any"}, {"path": "sub/deep/x", "create": "new"},
+                        {"path": "sub/n/m", "create": "m"}]"#;
+                    stage(&mut *t, edits).unwrap();
+                }
+                t.begin_capture(Epoch(1), &token()).unwrap();
+                shell(&f.root(), script);
+                if how == "recovered" {
+                    std::mem::forget(t);
+                    f.engine
+                        .recover(Epoch(2), &token())
+                        .unwrap_or_else(|e| panic!("{what}: {e}"));
+                } else {
+                    if how == "restored" {
+                        t.end_capture(&token()).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    }
+                    let done = t.restore().unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_eq!(done.conflicts, [], "{what}");
+                }
+                let mode = std::fs::metadata(f.root()).unwrap().permissions().mode() & 0o7777;
+                assert_eq!(mode, 0o755, "{what}: the root's own mode");
+                let new = f.image();
+                f.chmod("locked", 0o755);
+                assert_eq!(new, old, "{what}");
+                assert!(!f.reopen().has_open_transaction().unwrap(), "{what}");
+            }
+        }
+    }
+    // A commit leaves the modes as the command left them.
+    let f = Fixture::new();
+    f.write("sub/x", "x");
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "echo y > sub/y; chmod 300 sub; chmod 711 .");
+    assert_eq!(t.end_capture(&token()).unwrap().receipts.len(), 3);
+    finish(&mut *t).unwrap();
+    for (path, mode) in [("sub", 0o300), (".", 0o711)] {
+        assert_eq!(
+            std::fs::metadata(f.at(path)).unwrap().permissions().mode() & 0o7777,
+            mode
+        );
+    }
+    f.chmod("sub", 0o755);
+    assert_eq!(f.bytes("sub/y"), b"y\n");
+}
+
+fn unreadable_files_are_kept_track_of() {
+    let ordinary = std::fs::read_to_string("/proc/self/status")
+        .unwrap()
+        .lines()
+        .all(|l| l != "Uid:\t0\t0\t0\t0");
+    let f = Fixture::new();
+    f.write("secret", "s").write("a", "1").chmod("secret", 0);
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "echo 2 > a");
+    assert_eq!(
+        t.end_capture(&token()).unwrap().receipts.len(),
+        1,
+        "what nobody touched is no change"
+    );
+    assert_eq!(t.restore().unwrap().conflicts, []);
+    assert_eq!(f.bytes("a"), b"1");
+    // Its bytes were not kept: that is told where they are lost.
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "rm -f secret; echo 2 > a");
+    t.end_capture(&token()).unwrap();
+    let done = t.restore().unwrap();
+    if ordinary {
+        assert_eq!(done.conflicts.len(), 1, "{done:?}");
+        assert_eq!(done.conflicts[0].path, "secret");
+    } else {
+        assert_eq!(done.conflicts, []);
+    }
+    assert_eq!(f.bytes("a"), b"1");
+}
+
+fn restoration_claims_no_more_than_it_did() {
+    // A directory that may not be read: nothing can be captured, and the edit that was published comes back.
+    let f = Fixture::new();
+    f.write("a", "1").write("closed/x", "x").chmod("closed", 0);
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "a", "content": "2", "expect": "any"}]"#).unwrap();
+    let begun = t.begin_capture(Epoch(1), &token());
+    let done = t.restore().unwrap();
+    assert_eq!((done.conflicts.len(), f.bytes("a")), (0, b"1".to_vec()), "{begun:?}");
+    f.chmod("closed", 0o755);
+    assert_eq!(f.image().len(), 3);
+}
+
+#[test]
+fn modes_are_taken_back_by_whoever_runs_this() {
+    modes_are_taken_back();
+    unreadable_files_are_kept_track_of();
+    restoration_claims_no_more_than_it_did();
+}
+
+/// Runs the test above again as `nobody`, for root is let in everywhere.
+#[test]
+fn modes_are_taken_back_by_an_ordinary_user() {
+    let me = std::fs::read_to_string("/proc/self/status").unwrap();
+    if !me.lines().any(|line| line == "Uid:\t0\t0\t0\t0") {
+        return; // The other test ran as one.
+    }
+    // The binary itself may lie where nobody else may look.
+    let dir = scratch();
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = dir.path().join("it");
+    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
+    let works = Command::new("setpriv").args(nobody).arg(&copy).arg("--list").output();
+    if !works.as_ref().is_ok_and(|done| done.status.success()) {
+        eprintln!("SKIPPED: nothing was tested as an ordinary user, for setpriv does not work here: {works:?}");
+        return;
+    }
+    let done = Command::new("setpriv")
+        .args(nobody)
+        .arg(&copy)
+        .args([
+            "--exact",
+            "--nocapture",
+            "hostile::modes_are_taken_back_by_whoever_runs_this",
+        ])
+        .current_dir("/")
+        .env_remove("NEXTEST")
+        .output()
+        .unwrap();
+    let said = format!(
+        "{}{}",
+        String::from_utf8_lossy(&done.stdout),
+        String::from_utf8_lossy(&done.stderr)
+    );
+    assert!(done.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
