@@ -14,7 +14,7 @@ use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
 use crate::record::Effect;
-use crate::stage::Stager;
+use crate::stage::{Planned, Stager};
 use crate::text::diff::unified;
 use crate::transaction::Cell;
 use crate::view::View;
@@ -155,6 +155,18 @@ fn reverse(stager: &mut Stager<'_>, effect: &Effect) -> Result<Option<Option<Pat
         }
     };
     let now = stager.holds(path)?;
+    if let (true, Some(before), Some(after), Some(now)) = (path.is_root(), before, after, &now) {
+        // No operation changes the root's mode, but a command may have.
+        if now.mode() != after.mode() {
+            return Ok(Some(Some(differs(stager, path, Some(before), Some(after), Some(now)))));
+        }
+        stager.work.effects.push_back(Planned::Chmod {
+            path: path.clone(),
+            before: now.clone(),
+            after: before.clone(),
+        });
+        return Ok(None);
+    }
     let same = match (after, &now) {
         (Some(Node::Directory { .. }), Some(now)) => now.is_directory(),
         (after, now) => now.as_ref() == after,

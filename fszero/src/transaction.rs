@@ -19,7 +19,7 @@ use crate::publish::Publication;
 use crate::record::{Batch, Record};
 use crate::restore;
 use crate::snapshot::Manifest;
-use crate::stage::{Stager, Work};
+use crate::stage::{Planned, Stager, Work};
 use crate::view::View;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,8 @@ pub(crate) struct Cell {
     phase: Phase,
     /// What could not be taken back earlier: restoration has to tell it.
     owed: Vec<PathConflict>,
+    /// What the last refused publication could not take back.
+    left: Vec<PathConflict>,
     _live: OwnedFd,
 }
 
@@ -61,6 +63,7 @@ impl Cell {
             blind: false,
             phase: Phase::Open,
             owed: Vec::new(),
+            left: Vec::new(),
             _live: live,
         })
     }
@@ -176,6 +179,7 @@ impl Cell {
                     // What could not be put back now is left to the next recovery, which the journal calls for.
                     self.batches.extend(begun);
                 }
+                self.left = restoration.conflicts.clone();
                 restoration.conflicts.extend(refusal.conflict);
                 Err(Box::new(CommitFailure {
                     error: refusal.error,
@@ -375,6 +379,11 @@ impl Transaction for Cell {
 
     fn is_empty(&self) -> bool {
         self.work.overlay.is_empty()
+            && self
+                .work
+                .effects
+                .iter()
+                .all(|planned| matches!(planned, Planned::Nothing))
             && self.batches.iter().all(|batch| batch.effects.is_empty())
             && self.capture.is_none()
             && !self.blind
@@ -393,7 +402,7 @@ impl Transaction for Cell {
         token.check()?;
         self.shared.fence(epoch)?;
         self.land(epoch, token).map_err(|failure| {
-            self.owed.extend(failure.restoration.conflicts);
+            self.owed.append(&mut self.left);
             failure.error
         })?;
         // What comes next may be a command.

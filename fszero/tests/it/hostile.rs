@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use fszero::FsZero;
 use fszero::seam::{Call, Gate};
@@ -418,4 +419,76 @@ fn modes_are_taken_back_by_an_ordinary_user() {
     );
     assert!(done.status.success(), "{said}");
     assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn a_capture_that_could_not_be_ended_is_still_taken_back() {
+    let f = Fixture::new();
+    f.write("a", "1").write("b", "1");
+    let old = f.image();
+    let mut t = f.begin();
+    stage(&mut *t, r#"[{"path": "a", "content": "2", "expect": "any"}]"#).unwrap();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "echo 3 > b; rm a; echo new > c");
+    let cancelled = token();
+    cancelled.cancel();
+    t.end_capture(&cancelled).unwrap_err();
+    assert!(finish(&mut *t).is_err(), "nobody knows what would be committed");
+    assert_eq!(f.image(), old);
+    assert!(!f.engine.has_open_transaction().unwrap());
+}
+
+/// Writes into two files just before the second is exchanged: the publication is refused, and the first file is then no
+/// longer what the cell left.
+struct Meddler(std::path::PathBuf, AtomicBool);
+
+impl Gate for Meddler {
+    fn before(&self, call: &Call<'_>) -> std::io::Result<()> {
+        match call {
+            Call::Rename { new: b"b", .. } if !self.1.swap(true, Ordering::Relaxed) => {
+                std::fs::write(self.0.join("root/b"), "theirs")?;
+                std::fs::write(self.0.join("root/x"), "theirs")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn what_a_refused_publication_left_behind_is_told_by_the_restoration() {
+    let dir = scratch();
+    let meddler = Arc::new(Meddler(dir.path().to_owned(), AtomicBool::new(false)));
+    let f = Fixture::with(dir, |config| config.gate(meddler));
+    f.write("b", "1");
+    let mut t = f.begin();
+    stage(
+        &mut *t,
+        r#"[{"path": "x", "create": "ours"}, {"path": "b", "content": "2", "expect": "any"}]"#,
+    )
+    .unwrap();
+    t.materialize(Epoch(1), &token()).unwrap_err();
+    let done = t.restore().unwrap();
+    let paths: Vec<&str> = done.conflicts.iter().map(|conflict| &conflict.path[..]).collect();
+    assert_eq!(paths, ["x"], "{done:?}");
+    assert_eq!((f.bytes("b"), f.bytes("x")), (b"theirs".to_vec(), b"theirs".to_vec()));
+}
+
+#[test]
+fn an_undo_knows_the_root_too() {
+    use std::os::unix::fs::PermissionsExt;
+    let f = Fixture::new();
+    f.write("a", "1").chmod(".", 0o755);
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "echo 2 > a; chmod 711 .");
+    t.end_capture(&token()).unwrap();
+    let cell = finish(&mut *t).unwrap().cell;
+    let mut undo = f.engine.revert(&cell, None, fresh(), &token()).unwrap();
+    assert_eq!(undo.conflicts, []);
+    finish(&mut *undo.transaction).unwrap();
+    assert_eq!(f.bytes("a"), b"1");
+    assert_eq!(
+        std::fs::metadata(f.root()).unwrap().permissions().mode() & 0o7777,
+        0o755
+    );
 }
