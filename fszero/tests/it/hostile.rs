@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use fszero::FsZero;
 use fszero::seam::{Call, Gate};
@@ -491,4 +491,72 @@ fn an_undo_knows_the_root_too() {
         std::fs::metadata(f.root()).unwrap().permissions().mode() & 0o7777,
         0o755
     );
+}
+
+/// Dies (every call fails) after a number of calls, perhaps with the store on another file system.
+struct Mortal {
+    other: bool,
+    left: AtomicI64,
+}
+
+impl Gate for Mortal {
+    fn before(&self, call: &Call<'_>) -> std::io::Result<()> {
+        if self.left.fetch_sub(1, Ordering::Relaxed) <= 0 {
+            return Err(std::io::Error::from_raw_os_error(5));
+        }
+        if self.other {
+            OtherFileSystem.before(call)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[test]
+fn parking_and_taking_back_may_be_cut_off_anywhere() {
+    for other in [false, true] {
+        let mut step = 0;
+        loop {
+            let gate = Arc::new(Mortal {
+                other,
+                left: AtomicI64::new(i64::MAX),
+            });
+            let f = Fixture::with(scratch(), |config| config.gate(gate.clone()));
+            f.write("a.txt", "hello\n")
+                .write("gone", "gone\n")
+                .write("m", "moved\n")
+                .link("a.txt", "l");
+            std::fs::create_dir(f.at("empty")).unwrap();
+            f.write("large", "0123456789".repeat(10_000));
+            let old = f.image();
+            let mut t = f.begin();
+            stage(&mut *t, CHANGES).unwrap();
+            gate.left.store(step, Ordering::Relaxed);
+            let mut survived = t.begin_capture(Epoch(1), &token()).is_ok();
+            if survived {
+                // A command that goes for everything it sees; taking back meets the rest of the steps.
+                shell(&f.root(), "rm -rf .fszero* a.txt; echo evil > large");
+            }
+            survived = t.restore().is_ok() && survived;
+            std::mem::forget(t);
+            for die in [step / 2, i64::MAX] {
+                let gate = Arc::new(Mortal {
+                    other,
+                    left: AtomicI64::new(i64::MAX),
+                });
+                let engine = FsZero::open(config(f.dir.path()).gate(gate.clone())).unwrap();
+                gate.left.store(die, Ordering::Relaxed);
+                let done = engine.recover(Epoch(2), &token());
+                assert!(die < i64::MAX || done.is_ok(), "{done:?}");
+            }
+            assert_eq!(f.image(), old, "step {step}, other file system: {other}");
+            assert!(parked(f.dir.path()).is_empty(), "step {step}");
+            if survived {
+                break;
+            }
+            step += 1;
+        }
+        println!("parking, other file system {other}: {step} steps");
+        assert!(step > 30);
+    }
 }
