@@ -375,9 +375,53 @@ fn restoration_claims_no_more_than_it_did() {
     assert_eq!(f.image().len(), 3);
 }
 
+/// Recovery is cut off at every step, and the next one goes on.
+fn modes_are_taken_back_in_spite_of_deaths() {
+    for script in [
+        "rm sub/deep/x; touch sub/new; chmod 500 sub/deep; chmod 000 sub; chmod 555 .",
+        "mkdir -p ro/in; echo 1 > ro/in/x; chmod 000 ro/in a.txt; chmod 500 ro",
+    ] {
+        for step in 0.. {
+            let gate = Arc::new(Mortal {
+                other: false,
+                left: AtomicI64::new(i64::MAX),
+            });
+            let f = Fixture::with(scratch(), |config| config.gate(gate.clone()));
+            f.write("a.txt", "a")
+                .write("sub/deep/x", "x")
+                .chmod("sub", 0o750)
+                .chmod(".", 0o755);
+            let old = f.image();
+            let mut t = f.begin();
+            stage(&mut *t, r#"[{"path": "sub/deep/x", "content": "b", "expect": "any"}]"#).unwrap();
+            t.begin_capture(Epoch(1), &token()).unwrap();
+            shell(&f.root(), script);
+            gate.left.store(step, Ordering::Relaxed);
+            let survived = t.restore().is_ok();
+            std::mem::forget(t);
+            gate.left.store(i64::MAX, Ordering::Relaxed);
+            f.engine
+                .recover(Epoch(2), &token())
+                .unwrap_or_else(|e| panic!("{script}, step {step}: {e}"));
+            assert_eq!(f.image(), old, "{script}, step {step}");
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(
+                std::fs::metadata(f.root()).unwrap().permissions().mode() & 0o7777,
+                0o755,
+                "{script}, step {step}"
+            );
+            if survived {
+                assert!(step > 10);
+                break;
+            }
+        }
+    }
+}
+
 #[test]
 fn modes_are_taken_back_by_whoever_runs_this() {
     modes_are_taken_back();
+    modes_are_taken_back_in_spite_of_deaths();
     unreadable_files_are_kept_track_of();
     restoration_claims_no_more_than_it_did();
 }
