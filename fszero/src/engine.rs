@@ -196,6 +196,8 @@ impl FsZero {
     /// `not_found` for the root; `invalid_input` if store and root lie within one another or the store belongs to another
     /// root with work left open; `unsupported` for a store of a newer version, or a kernel without `openat2`; `io`.
     pub fn open(config: FsConfig) -> Result<Self, Error> {
+        let seam = Seam::new(config.gate.clone());
+        crate::widen::let_in(&config.root, &config.store, &seam)?;
         let tree = Tree::open(&config.root)?;
         let fail = |what: &'static str, path: &Path| {
             let path = path.display().to_string();
@@ -219,7 +221,6 @@ impl FsZero {
             }
             other => drop(other.map_err(|e| crate::tree::os(e, "opening", &WorkspacePath::root()))?),
         }
-        let seam = Seam::new(config.gate.clone());
         let making = fail("making the store", &store_path);
         let mut above: Vec<&Path> = store_path.ancestors().take_while(|path| !path.exists()).collect();
         above.reverse();

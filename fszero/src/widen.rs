@@ -6,14 +6,17 @@
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
-use rustix::fs::Dir;
+use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 use zero_contracts::read::EntryKind;
 use zero_contracts::{Error, WorkspacePath};
 
 use crate::engine::Shared;
+use crate::journal::Journal;
 use crate::node::Meta;
+use crate::seam::Seam;
 use crate::tree::{io, os, stat_at};
 
 /// What the owner needs of a directory.
@@ -38,6 +41,28 @@ fn handle(shared: &Shared, path: &WorkspacePath) -> Result<OwnedFd, Errno> {
     } else {
         shared.tree.handle(path)
     }
+}
+
+/// Lets the owner into the root itself, if a transaction that is not over may have closed it: recovery puts back the mode
+/// that was there before.
+pub(crate) fn let_in(root: &Path, store: &Path, seam: &Seam) -> Result<(), Error> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(at) = rustix::fs::open(root, flags, Mode::empty()) else {
+        return Ok(()); // Whoever opens it for good tells why.
+    };
+    let meta = Meta::new(&rustix::fs::fstat(&at).map_err(|e| os(e, "looking at", &WorkspacePath::root()))?);
+    let closed = meta.mode & 0o500 != 0o500 && user().is_some_and(|user| user != 0 && user == meta.uid);
+    if !closed {
+        return Ok(());
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    if let Ok(journal) = rustix::fs::open(store.join("journal"), flags, Mode::empty())
+        && Journal::new(journal, seam.clone()).has_unsettled()?
+    {
+        let done = seam.chmod(at.as_fd(), meta.mode | OWNER);
+        done.map_err(|e| io(&e, "widening the mode of", &WorkspacePath::root()))?;
+    }
+    Ok(())
 }
 
 /// The mode of the root.

@@ -293,7 +293,7 @@ fn modes_are_taken_back() {
                 shell(&f.root(), script);
                 if how == "recovered" {
                     std::mem::forget(t);
-                    f.engine
+                    f.reopen()
                         .recover(Epoch(2), &token())
                         .unwrap_or_else(|e| panic!("{what}: {e}"));
                 } else {
