@@ -1,6 +1,6 @@
 //! Parsing with tree-sitter: one parser per grammar and worker, cancellation inside a parse, syntax errors.
 //!
-//! Owns the parsers and nothing else. Walks over trees recurse, so callers run on the stacks of [`crate::pool`].
+//! Owns the parsers and nothing else. Walks over trees recurse, so callers run on the stacks of the `pool` module.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -53,7 +53,13 @@ impl Scope {
                 Ok(path) => match view.entry(&path) {
                     Ok(Some(entry)) => {
                         let target = follow(view, entry)?;
-                        scope.plain.push(path.clone());
+                        if matches!(view.entry(&target), Ok(Some(entry)) if entry.kind == EntryKind::Other) {
+                            return Err(
+                                Error::invalid(format!("the scope `{text}` is no file or directory")).with_path(text)
+                            );
+                        }
+                        // Text is found under the name that was given, structure under the file's own.
+                        scope.plain.extend([path.clone(), target.clone()]);
                         scope.starts.push(Start { path, target });
                         continue;
                     }
@@ -69,9 +75,22 @@ impl Scope {
                 Err(error) if !is_glob(text) => return Err(error),
                 Err(_) => {}
             }
+            if text.starts_with('/') || text.split('/').any(|part| part == "..") {
+                return Err(Error::new(
+                    ErrorKind::OutsideWorkspace,
+                    format!("`{text}`: a glob is relative to the workspace root and has no `..`"),
+                )
+                .with_path(text));
+            }
             globs.add(glob(text)?);
             any_glob = true;
             let start = glob_start(text);
+            if matches!(view.entry(&start), Ok(Some(entry)) if entry.kind == EntryKind::Symlink) {
+                return Err(Error::invalid(format!(
+                    "`{text}`: a glob does not follow the symlink `{start}`; name what it leads to"
+                ))
+                .with_path(text));
+            }
             if matches!(view.entry(&start), Ok(Some(entry)) if entry.kind == EntryKind::Directory) {
                 scope.starts.push(Start {
                     target: start.clone(),

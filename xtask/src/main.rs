@@ -58,9 +58,15 @@ enum Chore {
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
     },
+    /// Score structure against what compiler-grade indexers know: `--truth FILE --source DIR`, repeated.
+    Truth {
+        /// For the scorer.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run the slow sweeps.
     Soak {
-        /// all, frame, fs, process, graph or tokens.
+        /// all, frame, shell, fs, process, graph or tokens.
         #[arg(default_value = "all")]
         name: String,
     },
@@ -77,7 +83,7 @@ fn main() -> ExitCode {
 }
 
 fn work(chore: Chore) -> Result<()> {
-    if !matches!(chore, Chore::Vendor { .. }) {
+    if !matches!(chore, Chore::Vendor { .. } | Chore::Truth { .. }) {
         setup::run()?;
     }
     match chore {
@@ -87,6 +93,19 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Conformance { vendor } => conformance::conformance(vendor),
         Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
         Chore::Bench { name, json } => bench::bench(&name, json.as_deref()),
+        Chore::Truth { arguments } => cargo::run(
+            cargo::cargo(&[
+                "run",
+                "--release",
+                "--quiet",
+                "--package",
+                "graphzero",
+                "--features",
+                "truth",
+            ])
+            .args(["--example", "truth", "--"])
+            .args(arguments),
+        ),
         Chore::Soak { name } => soak::soak(&name),
     }
 }

@@ -4,38 +4,53 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{cargo, run};
 
-/// One sweep: tests that are ignored otherwise, at a larger scale.
+/// One sweep: ordinary tests at a larger scale, and those that are ignored otherwise.
 struct Soak {
     name: &'static str,
     package: &'static str,
+    /// What scales the tests.
     environment: &'static [(&'static str, &'static str)],
+    /// For the test harness: which tests, and how.
+    arguments: &'static [&'static str],
 }
 
 const SOAKS: &[Soak] = &[
     Soak {
         name: "frame",
         package: "zerostack",
-        environment: &[],
+        environment: &[("ZEROSTACK_FRAMES", "10000")],
+        arguments: &["frame_soak", "--include-ignored"],
+    },
+    Soak {
+        name: "shell",
+        package: "zerostack",
+        environment: &[("ZEROSTACK_SHELL_PROGRAMS", "500")],
+        arguments: &["hub_shell"],
     },
     Soak {
         name: "fs",
         package: "fszero",
         environment: &[("FSZERO_PROGRAMS", "100000"), ("FSZERO_SWEEP", "full")],
+        arguments: &[],
     },
     Soak {
         name: "process",
         package: "zero-supervisor",
         environment: &[("ZEROSTACK_SOAK", "50")],
+        // More at once would measure the machine rather than the supervisor.
+        arguments: &["--test-threads=2"],
     },
     Soak {
         name: "graph",
         package: "graphzero",
-        environment: &[("GRAPHZERO_TRIALS", "10000")],
+        environment: &[("GRAPHZERO_CASES", "10000")],
+        arguments: &[],
     },
     Soak {
         name: "tokens",
         package: "tokenzero",
-        environment: &[("TOKENZERO_SOAK", "1")],
+        environment: &[("TOKENZERO_CASES", "3000")],
+        arguments: &["--include-ignored"],
     },
 ];
 
@@ -54,10 +69,17 @@ pub fn soak(name: &str) -> Result<()> {
         "--bins",
     ]))?;
     for soak in chosen {
-        let mut command = cargo(&["test", "--release", "--package", soak.package, "--lib", "--tests", "--"]);
-        command
-            .args(["--include-ignored", "--nocapture"])
-            .envs(soak.environment.iter().copied());
+        let mut command = cargo(&[
+            "test",
+            "--release",
+            "--package",
+            soak.package,
+            "--lib",
+            "--tests",
+            "--",
+            "--nocapture",
+        ]);
+        command.args(soak.arguments).envs(soak.environment.iter().copied());
         run(&mut command)?;
     }
     Ok(())

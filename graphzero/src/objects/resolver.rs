@@ -1,7 +1,7 @@
 //! Resolution over the files of one such language.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use zero_contracts::find::Confidence;

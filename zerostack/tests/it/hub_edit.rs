@@ -39,8 +39,8 @@ fn a_change_that_names_no_text_needs_a_guard() {
 fn what_somebody_else_changed_since_it_was_read_is_a_conflict() {
     let ws = Workspace::new(&[("a", "one\n"), ("b", "")]);
     let path = ws.root.path().join("a");
-    let cell = format!("await z.read('a'); await z.run(['sh', '-c', 'true']); return z.edit('a', {{content: 'mine'}})");
-    ws.value(&cell);
+    let cell = "await z.read('a'); await z.run(['sh', '-c', 'true']); return z.edit('a', {content: 'mine'})";
+    ws.value(cell);
     assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     let stale = zero_contracts::Digest::of(b"one\n").to_hex();
     let error = ws.error(&format!(

@@ -78,6 +78,44 @@ fn items_can_guard_an_edit() {
     assert!(ws.file("src/shape.rs").contains("side.pow(2)"));
 }
 
+/// "There is none" needs a scope that was looked at: through links, and never outside.
+#[test]
+fn absence_is_not_certified_where_nothing_was_looked_at() {
+    let ws = sources();
+    std::os::unix::fs::symlink("src", ws.root.path().join("link")).unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(ws.root.path().join("fifo"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_eq!(
+        ws.value("return (await z.find('square', {mode: 'definitions', path: 'link'})).total"),
+        1
+    );
+    assert_eq!(ws.value("return (await z.find('square', {path: 'link'})).total"), 3);
+    for (path, kind) in [
+        ("link/*", ErrorKind::InvalidInput),
+        ("fifo", ErrorKind::InvalidInput),
+        ("../*", ErrorKind::OutsideWorkspace),
+        ("/etc/*", ErrorKind::OutsideWorkspace),
+        ("src/../src/*.rs", ErrorKind::OutsideWorkspace),
+    ] {
+        assert_eq!(
+            ws.error(&format!("return z.find('nothing', {{path: '{path}'}})")).kind,
+            kind,
+            "{path}"
+        );
+    }
+    // Compiling a pattern cannot be cancelled: whatever comes of a monstrous one, it comes soon.
+    let begun = std::time::Instant::now();
+    for pattern in [r"\\w{200}{200}", "[^x]{1,1000}{1,100}y"] {
+        ws.run(&format!("return z.find('{pattern}', {{mode: 'regex'}})"));
+    }
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15));
+}
+
 #[test]
 fn malformed_queries_name_the_field() {
     let ws = sources();
