@@ -418,12 +418,27 @@ fn modes_are_taken_back_in_spite_of_deaths() {
     }
 }
 
+fn closed_directories_that_are_ignored_stop_nothing() {
+    let f = Fixture::new();
+    f.write(".gitignore", "data\n").write("data/in/x", "x").write("a", "1");
+    f.chmod("data/in", 0).chmod("data", 0o500);
+    let mut t = f.begin();
+    t.begin_capture(Epoch(1), &token()).unwrap();
+    shell(&f.root(), "echo 2 > a; chmod 000 data");
+    assert_eq!(t.end_capture(&token()).unwrap().receipts.len(), 1);
+    assert_eq!(t.restore().unwrap().conflicts, []);
+    assert_eq!(f.bytes("a"), b"1");
+    f.chmod("data", 0o755).chmod("data/in", 0o755);
+    assert_eq!(f.bytes("data/in/x"), b"x");
+}
+
 #[test]
 fn modes_are_taken_back_by_whoever_runs_this() {
     modes_are_taken_back();
     modes_are_taken_back_in_spite_of_deaths();
     unreadable_files_are_kept_track_of();
     restoration_claims_no_more_than_it_did();
+    closed_directories_that_are_ignored_stop_nothing();
 }
 
 /// Runs the test above again as `nobody`, for root is let in everywhere.
