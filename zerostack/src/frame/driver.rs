@@ -20,7 +20,7 @@ use super::native::{Host, NewCall};
 use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
-use super::{place, platform};
+use super::{place, platform, trap};
 
 /// Lines before the body in the source that the AsyncFunction constructor builds, with the directive.
 const LINES_BEFORE_BODY: usize = 3;
@@ -35,6 +35,7 @@ pub(super) fn drive(
     calls: &CancelToken,
     to_watcher: Sender<FromFrame>,
 ) {
+    let _marked = trap::Marked::new(shared);
     platform::initialise();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()

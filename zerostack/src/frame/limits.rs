@@ -39,6 +39,8 @@ pub(super) enum Trip {
     Deadline = 2,
     Cpu = 3,
     Heap = 4,
+    /// V8 ended itself: see `trap`.
+    Crash = 5,
 }
 
 /// What the frame's thread and its watcher share.
@@ -47,6 +49,8 @@ pub(super) struct Shared {
     trip: AtomicU8,
     /// Set when the cell has settled: no call is admitted after it.
     pub closed: AtomicBool,
+    /// Set by the handler of `trap` when the thread is parked for ever.
+    pub crashed: AtomicBool,
     pub handle: OnceLock<v8::IsolateHandle>,
     pub stop: tokio::sync::Notify,
     pub heap_peak: AtomicUsize,
@@ -72,6 +76,7 @@ impl Shared {
             budgets,
             trip: AtomicU8::new(Trip::None as u8),
             closed: AtomicBool::new(false),
+            crashed: AtomicBool::new(false),
             handle: OnceLock::new(),
             stop: tokio::sync::Notify::new(),
             heap_peak: AtomicUsize::new(0),
@@ -103,6 +108,7 @@ impl Shared {
             2 => Some(Trip::Deadline),
             3 => Some(Trip::Cpu),
             4 => Some(Trip::Heap),
+            5 => Some(Trip::Crash),
             _ => None,
         }
     }

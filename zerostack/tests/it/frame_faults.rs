@@ -312,6 +312,55 @@ fn a_frame_that_cannot_be_ended_is_given_up_and_counted() {
     }
 }
 
+/// V8 ends its process over this, with a breakpoint instruction that no hook comes before. (So it does over
+/// `'ab'.repeat(2e8).split('b')`, after seven seconds and with a gigabyte that stays.)
+#[test]
+fn a_crash_of_v8_is_the_end_of_its_frame_alone() {
+    let before = frames_given_up();
+    let outcome = faulty(
+        "console.log('before'); return 'a'.padEnd(1.4e8).split('').length",
+        FrameBudgets {
+            wall: Duration::from_secs(20),
+            ..FrameBudgets::default()
+        },
+    );
+    let error = outcome.settled.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Budget, "{error:?}");
+    assert_eq!(outcome.console.len(), 1);
+    // A later V8 may end it in an ordinary way, which is as good.
+    if outcome.given_up {
+        assert!(frames_given_up() > before);
+    }
+    the_next_cell_is_normal();
+}
+
+/// Run by the next test in a process of its own.
+#[test]
+#[ignore = "ends its process"]
+fn breakpoint_outside_of_frames() {
+    the_next_cell_is_normal();
+    // SAFETY: a breakpoint touches no state.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("int3")
+    };
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("brk #0")
+    };
+}
+
+#[test]
+fn breakpoints_outside_of_frames_end_the_process_as_ever() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let out = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "frame_faults::breakpoint_outside_of_frames"])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.signal(), Some(5), "{out:?}");
+}
+
 #[test]
 fn calls_timers_and_arguments_have_budgets() {
     let few = |calls, timers, pending| FrameBudgets {
