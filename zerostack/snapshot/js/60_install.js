@@ -122,6 +122,11 @@
 
   // An error as one line of text: what it says of itself, or how it looks when it is not an error.
   bag.describe = (value) => {
+    const text = describe(value);
+    return text.length > MAX_SHOWN ? P.StringSlice(text, 0, MAX_SHOWN) : text;
+  };
+  const MAX_SHOWN = 16 * 1024;
+  const describe = (value) => {
     try {
       if (typeof value === "object" && value !== null && bag.host(bag.native.CLASSIFY, value) === bag.classes.ERROR) {
         const name = P.String(value.name);

@@ -85,6 +85,11 @@ async fn live(
         futures: FuturesUnordered::new(),
     };
     let settled = driver.run(&mut running).await;
+    // With the value in hand, the time is looked at once more.
+    let settled = settled.and_then(|value| match shared.too_late() {
+        Some(why) => Err(trip_error(why)),
+        None => Ok(value),
+    });
     shared.closed.store(true, Ordering::Release);
     calls.cancel();
     let mut pending: Vec<(u32, Operation)> = running.open;

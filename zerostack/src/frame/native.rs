@@ -77,6 +77,16 @@ natives! {
     FormWrite = "FORM_WRITE",
 }
 
+impl Native {
+    /// UTF-16 units in one text at most. What is done with it outside of V8 is neither counted nor interrupted.
+    fn longest_text(self) -> usize {
+        match self {
+            Self::UrlParse | Self::UrlSet | Self::FormParse => 2 << 20,
+            _ => 64 << 20,
+        }
+    }
+}
+
 /// A call that the cell has made and that has not been started.
 pub(super) struct NewCall {
     pub id: u32,
@@ -184,6 +194,16 @@ pub(super) fn host(
     let Some(native) = args.get(0).uint32_value(scope).and_then(Native::from_number) else {
         return;
     };
+    let longest = native.longest_text();
+    for index in 1..args.length() {
+        let text = v8::Local::<v8::String>::try_from(args.get(index));
+        if text.is_ok_and(|text| text.length() > longest) {
+            return web::throw_range(
+                scope,
+                &format!("A text of more than {longest} characters is not accepted here"),
+            );
+        }
+    }
     match native {
         Native::Call => {
             if let Some((kind, detail, path)) = start_call(scope, &host, &args) {

@@ -43,11 +43,11 @@ const STACK: usize = 4 << 20;
 /// (`cancelled`), or when the cell settles or spends another budget (`budget`). See [`super`] for what is promised.
 pub fn run(spec: FrameSpec, handler: Arc<dyn CallHandler>, cancel: &CancelToken) -> FrameOutcome {
     let start = Instant::now();
-    let shared = Arc::new(Shared::new(spec.budgets.clone()));
     let deadline = [start.checked_add(spec.budgets.wall), cancel.deadline()]
         .into_iter()
         .flatten()
         .min();
+    let shared = Arc::new(Shared::new(spec.budgets.clone(), deadline));
     let calls = cancel.child(deadline);
     let (to_watcher, from_frame) = channel();
     let thread = {

@@ -17,7 +17,7 @@ use super::native::Host;
 type Scope<'a, 's, 'i> = &'a mut v8::PinScope<'s, 'i>;
 type Answer<'a, 's> = &'a mut v8::ReturnValue<'s, v8::Value>;
 
-fn throw_range(scope: Scope<'_, '_, '_>, why: &str) {
+pub(super) fn throw_range(scope: Scope<'_, '_, '_>, why: &str) {
     let message = string(scope, why);
     let error = v8::Exception::range_error(scope, message);
     scope.throw_exception(error);
@@ -323,6 +323,9 @@ pub(super) fn form_parse(scope: Scope<'_, '_, '_>, text: v8::Local<'_, v8::Value
     answer.set(v8::Array::new_with_elements(scope, &items).into());
 }
 
+/// UTF-16 units of all names and values together at most.
+const FORM_LENGTH: usize = 2 << 20;
+
 pub(super) fn form_write(scope: Scope<'_, '_, '_>, list: v8::Local<'_, v8::Value>, answer: Answer<'_, '_>) {
     let Ok(list) = v8::Local::<v8::Array>::try_from(list) else {
         return;
@@ -333,6 +336,15 @@ pub(super) fn form_write(scope: Scope<'_, '_, '_>, list: v8::Local<'_, v8::Value
             .map(|item| item.to_rust_string_lossy(scope))
             .unwrap_or_default()
     };
+    let mut room = FORM_LENGTH;
+    for index in 0..list.length() {
+        let item = list.get_index(scope, index).map(v8::Local::<v8::String>::try_from);
+        let length = item.and_then(Result::ok).map_or(0, |text| text.length());
+        match room.checked_sub(length) {
+            Some(left) => room = left,
+            None => return throw_range(scope, "The parameters are longer than 2097152 characters"),
+        }
+    }
     for index in (0..list.length()).step_by(2) {
         form.append_pair(&item(index), &item(index + 1));
     }

@@ -426,3 +426,94 @@ fn the_host_can_cancel_at_any_time() {
         ErrorKind::Deadline
     );
 }
+
+#[test]
+fn huge_texts_are_refused_before_they_are_copied() {
+    for (source, kind, text) in [
+        ("return 'x'.repeat(5e8)", ErrorKind::Budget, "cannot leave the cell"),
+        (
+            "const s = 'x'.repeat(4e6); return Array(20).fill(s)",
+            ErrorKind::Budget,
+            "cannot leave the cell",
+        ),
+        (
+            "await z.read('x'.repeat(5e8))",
+            ErrorKind::Budget,
+            "cannot leave the cell",
+        ),
+        (
+            "btoa('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "atob('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "new TextEncoder().encode('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864",
+        ),
+        (
+            "structuredClone('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "new URL('http://a/' + 'x'.repeat(3e8))",
+            ErrorKind::Exception,
+            "TypeError: Invalid URL: longer than 2097152",
+        ),
+        (
+            "new URL('b', 'http://a/' + 'x'.repeat(3e8))",
+            ErrorKind::Exception,
+            "TypeError: Invalid URL",
+        ),
+        (
+            "new URL('http://a').hash = 'x'.repeat(3e8)",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 2097152",
+        ),
+        (
+            "const p = new URLSearchParams(), s = 'x'.repeat(1e6); for (let i = 0; i < 100; i++) p.append(s, s); String(p)",
+            ErrorKind::Exception,
+            "RangeError: The parameters are longer",
+        ),
+    ] {
+        let error = fails(source, FrameBudgets::default());
+        assert_eq!(error.kind, kind, "{source}: {error:?}");
+        assert!(error.detail.contains(text), "{source}: {error:?}");
+    }
+    let source =
+        "return [URL.canParse('http://a/' + 'x'.repeat(3e6)), URL.parse('x'.repeat(3e6)), 'x'.repeat(1e6).length]";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        "[false,null,1000000]"
+    );
+}
+
+#[test]
+fn a_cell_that_settles_after_its_deadline_is_late() {
+    // None of these sees a stop before it has its result.
+    for source in [
+        "return String(10n ** (10n ** 6n)).length",
+        "return new Intl.Segmenter('en').segment('x'.repeat(1e7)).containing(5).index",
+        "return JSON.stringify(Array(3e6).fill(1.5)).length",
+    ] {
+        let start = Instant::now();
+        let outcome = faulty(
+            source,
+            FrameBudgets {
+                wall: Duration::from_millis(60),
+                ..FrameBudgets::default()
+            },
+        );
+        let late = start.elapsed() >= Duration::from_millis(200);
+        match outcome.settled {
+            Ok(_) => assert!(!late, "{source}: {:?}", start.elapsed()),
+            Err(error) => assert_eq!(error.kind, ErrorKind::Deadline, "{source}: {error:?}"),
+        }
+    }
+}
