@@ -17,7 +17,7 @@ use zero_contracts::{ErrorKind, Operation};
 use super::convert::string;
 use super::limits::Shared;
 use super::spec::ConsoleLevel;
-use super::web;
+use super::{clone, web};
 
 macro_rules! natives {
     ($($(#[$doc:meta])* $name:ident = $js:literal,)*) => {
@@ -65,7 +65,7 @@ natives! {
     Latin1Text = "LATIN1_TEXT",
     /// `(text)`: a byte per character, or undefined.
     Latin1Bytes = "LATIN1_BYTES",
-    /// `(value)`: a structured clone. Runs getters of the cell.
+    /// `(value)`: a structured clone.
     Clone = "CLONE",
     /// `(text, base?)`: the parts of a URL, or undefined.
     UrlParse = "URL_PARSE",
@@ -235,7 +235,7 @@ pub(super) fn host(
         Native::View => web::view(scope, args.get(1), &mut answer),
         Native::Latin1Text => web::latin1_text(scope, args.get(1), &mut answer),
         Native::Latin1Bytes => web::latin1_bytes(scope, &host, args.get(1), &mut answer),
-        Native::Clone => web::clone(scope, &host, args.get(1), &mut answer),
+        Native::Clone => clone::clone(scope, &host, args.get(1), &mut answer),
         Native::UrlParse => web::url_parse(scope, &args, &mut answer),
         Native::UrlSet => web::url_set(scope, &args, &mut answer),
         Native::FormParse => web::form_parse(scope, args.get(1), &mut answer),

@@ -517,3 +517,62 @@ fn a_cell_that_settles_after_its_deadline_is_late() {
         }
     }
 }
+
+/// V8's serialiser writes a text once for each reference to it.
+#[test]
+fn clones_are_weighed_before_they_are_made() {
+    let s = "const s = 'x'.repeat(1e6);";
+    for (make, text) in [
+        (
+            "Array(1000).fill(s)",
+            "RangeError: A value with more than 67108864 bytes of text",
+        ),
+        (
+            "new Map(Array.from({length: 1000}, (_, i) => [i, s]))",
+            "RangeError: A value with more",
+        ),
+        (
+            "new Set(Array.from({length: 1000}, (_, i) => ({s})))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 1000}, () => new Error(s))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 1000}, () => Object(s))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 100}, () => ({[s]: 1}))",
+            "RangeError: A value with more",
+        ),
+        ("Array(1000).fill(10n ** 200000n)", "RangeError: A value with more"),
+        (
+            "{get a() { return Array(1000).fill(s) }}",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[Object.defineProperty(new Error(), 'stack', {get() { return s }})]",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[Object.assign(new Error(), {name: {toString() { return s }}})]",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[new Proxy({}, {ownKeys() { throw 1 }})]",
+            "DataCloneError: #<Object> could not be cloned.",
+        ),
+    ] {
+        let error = fails(&format!("{s} structuredClone({make})"), FrameBudgets::default());
+        assert!(error.detail.starts_with(text), "{make}: {error:?}");
+    }
+    let source = "
+        const e = structuredClone(new RangeError('r', {cause: [1]})), a = structuredClone([1,, {b: new Set(['x'])}]);
+        return [e instanceof RangeError, e.message, e.cause, typeof e.stack, 1 in a, a[2].b.has('x'), structuredClone(Object('s')) == 's']";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        r#"[true,"r",[1],"string",false,true,true]"#
+    );
+}
