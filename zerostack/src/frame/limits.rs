@@ -220,7 +220,10 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     if shared.heap_granted.swap(true, Ordering::AcqRel) {
         current
     } else {
-        current + heap_grant(current)
+        // One large young object may be past the limit already. It has its memory: with room to keep it the cell ends in the
+        // ordinary way, and gives it back.
+        let excess = shared.heap_last.load(Ordering::Acquire).saturating_sub(current);
+        current + heap_grant(current).max(excess.saturating_add(32 << 20))
     }
 }
 
@@ -234,6 +237,7 @@ unsafe extern "C" fn before_collection(
     let (shared, mut isolate) = unsafe { (&*data.cast::<Shared>(), v8::Isolate::from_raw_isolate_ptr(isolate)) };
     let used = isolate.get_heap_statistics().used_heap_size();
     shared.heap_peak.fetch_max(used, Ordering::AcqRel);
+    shared.heap_last.store(used, Ordering::Release);
     // V8 makes one large young object past any limit. It ends the cell as soon as a collection sees it.
     if used > shared.budgets.heap_bytes.max(8 << 20).saturating_add(YOUNG) {
         shared.trip(Trip::Heap);

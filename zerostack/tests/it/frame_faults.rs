@@ -576,3 +576,20 @@ fn clones_are_weighed_before_they_are_made() {
         r#"[true,"r",[1],"string",false,true,true]"#
     );
 }
+
+/// V8 makes one large young object past any limit. With room to keep it, the frame ends in the ordinary way.
+#[test]
+fn one_object_past_the_heap_ends_its_cell_at_the_next_collection() {
+    let error = fails(
+        "const s = 'x'.repeat(5e8); s.indexOf('z'); const a = []; for (let i = 0; i < 1e6; i++) a.push({i}); return 1",
+        FrameBudgets {
+            wall: Duration::from_secs(20),
+            ..FrameBudgets::default()
+        },
+    );
+    assert_eq!(
+        (error.kind, error.path.as_deref()),
+        (ErrorKind::Budget, Some("heap")),
+        "{error:?}"
+    );
+}
