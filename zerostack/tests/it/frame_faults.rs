@@ -61,6 +61,7 @@ fn endless_programs_meet_their_deadline() {
         "const a = Array.from({length: 2e6}, (_, i) => i ^ 0x5555); for (;;) a.sort((x, y) => (x * 7919) % 1e6 - (y * 7919) % 1e6)",
         "console.log(new Proxy({}, {getPrototypeOf() { for (;;) {} }}))",
         "for (;;) structuredClone({a: [1, 2, 3]})",
+        "String.raw({raw: {length: 1e9, 0: ''}}, '').length; for (;;) String.raw`a`",
         "for (;;) await z.read('a').then(() => { throw 1 }).catch(() => {})",
     ] {
         let start = Instant::now();
@@ -591,5 +592,17 @@ fn one_object_past_the_heap_ends_its_cell_at_the_next_collection() {
         (error.kind, error.path.as_deref()),
         (ErrorKind::Budget, Some("heap")),
         "{error:?}"
+    );
+}
+
+#[test]
+fn raw_templates_are_what_they_were() {
+    let source = r"
+        let thrown; try { String.raw(null) } catch (e) { thrown = e instanceof TypeError }
+        return [String.raw`a\n${1}b${'c'}`, String.raw({raw: 'xyz'}, 1, 2, 3), String.raw({raw: []}), String.raw({raw: {length: '2', 0: 'p', 1: 'q'}}, '-'),
+            String.raw.name, String.raw.length, thrown]";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        r#"["a\\n1bc","x1y2z","","p-q","raw",1,true]"#
     );
 }
