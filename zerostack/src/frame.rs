@@ -31,6 +31,11 @@
 //! # Limits
 //!
 //! * Resizable array buffers are refused, not counted. Callbacks of a `FinalizationRegistry` never run.
+//! * V8 ends itself over an array longer than it can make: the frame is given up as well. Its breakpoint is taken by the
+//!   process's handler of `SIGTRAP` (`trap`).
+//! * One large young object at a time is not held to the heap budget; the next collection ends the cell.
+//! * Texts beyond 64 Mi characters do not leave V8, URLs and search parameters beyond 2 Mi neither; `structuredClone` refuses
+//!   properties with getters.
 //! * One native call that wants more than twice the heap budget at once (`Array(1e9).fill(0)`) ends in V8's fatal
 //!   out-of-memory: the frame is given up with what it holds.
 //! * Intl objects lie outside of the heap. A cell may make 2,000; what `toLocaleString` makes for itself is not counted and goes
@@ -38,6 +43,7 @@
 //! * Out-of-memory on V8's own helper thread parks that thread; later frames then do without it.
 //! * The watchdog looks at the host's token every 5 ms. CPU time is read from the thread's clock, which is Linux's way.
 
+mod clone;
 mod convert;
 mod driver;
 mod failure;
@@ -48,6 +54,7 @@ mod place;
 mod platform;
 mod spec;
 mod surface;
+mod trap;
 mod watch;
 mod web;
 

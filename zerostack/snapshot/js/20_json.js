@@ -10,6 +10,7 @@
   const { P } = bag;
   const MAX_DEPTH = 100;
   const PATH_SHOWN = 400;
+  const MAX_TEXT = 64 * 1024 * 1024;
 
   // Answers of the host's brand check; see `value_class` in the frame.
   const BYTES = 1, MAP = 2, SET = 3, PROMISE = 4, REGEXP = 5, ERROR = 6, WEAK = 7, BOXED = 8, OTHER_ARRAY = 9, ITERATOR = 10,
@@ -63,7 +64,16 @@
 
   const bytesText = (view) => '{"base64":"' + bag.host(bag.native.BASE64, view) + '"}';
 
+  // Longer ones would leave V8's heap many times over: as UTF-8, escaped, and in the answer.
+  const checkLength = ((length, root, at) => {
+    if (length > MAX_TEXT) {
+      const path = pathOf(root, at);
+      throw bag.zeroError("budget", path + ": a value of more than " + MAX_TEXT + " characters cannot leave the cell", path);
+    }
+  });
+
   const encodeString = ((text, root, at, lenient) => {
+    checkLength(text.length, root, at);
     if (P.StringIsWellFormed(text)) return P.JSONStringify(text);
     if (lenient) return P.JSONStringify(P.StringToWellFormed(text));
     return refuse(root, at, "the text has an unpaired surrogate and cannot be written as UTF-8");
@@ -133,6 +143,7 @@
       for (let i = 0; i < length; i++) {
         const item = encode(value[i], i, root, at, depth + 1, lenient);
         text += (i > 0 ? "," : "") + (item === undefined ? "null" : item);
+        checkLength(text.length, root, at);
       }
       return text + "]";
     }
@@ -143,6 +154,7 @@
       const item = encode(value[name], name, root, at, depth + 1, lenient);
       if (item !== undefined) {
         text += (text === "" ? "" : ",") + encodeString(name, root, at, lenient) + ":" + item;
+        checkLength(text.length, root, at);
       }
     }
     return "{" + text + "}";

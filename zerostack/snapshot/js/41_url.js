@@ -3,6 +3,7 @@
 
 ((bag) => {
   const { P } = bag;
+  const MAX_URL = 2 * 1024 * 1024;
   let linked; // Connects the search parameters of a URL with it.
 
   class URLSearchParams {
@@ -197,19 +198,31 @@
 
   let setSearch;
 
+  const parse = (text, base) =>
+    text.length > MAX_URL || (base !== undefined && base.length > MAX_URL)
+      ? undefined
+      : bag.host(bag.native.URL_PARSE, text, base);
+
   class URL {
     // The host's answer: a list in the order of `Part` in the frame; 0 is the whole.
     #parts;
     #params = null;
 
     constructor(url, base = undefined) {
-      const parts = bag.host(bag.native.URL_PARSE, P.String(url), base === undefined ? undefined : P.String(base));
-      if (parts === undefined) throw new P.TypeError("Invalid URL: '" + P.StringSlice(P.String(url), 0, 256) + "'");
+      const text = P.String(url);
+      const parts = parse(text, base === undefined ? undefined : P.String(base));
+      if (parts === undefined) {
+        throw new P.TypeError(
+          text.length > MAX_URL
+            ? "Invalid URL: longer than " + MAX_URL + " characters"
+            : "Invalid URL: '" + P.StringSlice(text, 0, 256) + "'",
+        );
+      }
       this.#parts = parts;
     }
 
     static canParse(url, base = undefined) {
-      return bag.host(bag.native.URL_PARSE, P.String(url), base === undefined ? undefined : P.String(base)) !== undefined;
+      return parse(P.String(url), base === undefined ? undefined : P.String(base)) !== undefined;
     }
 
     static parse(url, base = undefined) {

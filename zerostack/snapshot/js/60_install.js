@@ -45,6 +45,27 @@
     configurable: false,
   });
 
+  // V8's own never looks for a stop, and the length of what it walks is the cell's word.
+  const { raw } = {
+    raw(strings, ...values) {
+      const texts = strings.raw;
+      const wanted = P.MathTrunc(P.Number(texts.length));
+      let text = "";
+      for (let i = 0; i < wanted; i++) {
+        text += `${texts[i]}`;
+        if (i + 1 < wanted && i < values.length) text += `${values[i]}`;
+      }
+      return text;
+    },
+  };
+  P.ObjectDefineProperty(P.String, "raw", {
+    __proto__: null,
+    value: raw,
+    writable: true,
+    enumerable: false,
+    configurable: true,
+  });
+
   const AsyncFunction = (async () => {}).constructor;
 
   const define = ((name, value) =>
@@ -122,6 +143,11 @@
 
   // An error as one line of text: what it says of itself, or how it looks when it is not an error.
   bag.describe = (value) => {
+    const text = describe(value);
+    return text.length > MAX_SHOWN ? P.StringSlice(text, 0, MAX_SHOWN) : text;
+  };
+  const MAX_SHOWN = 16 * 1024;
+  const describe = (value) => {
     try {
       if (typeof value === "object" && value !== null && bag.host(bag.native.CLASSIFY, value) === bag.classes.ERROR) {
         const name = P.String(value.name);

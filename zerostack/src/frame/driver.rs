@@ -20,7 +20,7 @@ use super::native::{Host, NewCall};
 use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
-use super::{place, platform};
+use super::{place, platform, trap};
 
 /// Lines before the body in the source that the AsyncFunction constructor builds, with the directive.
 const LINES_BEFORE_BODY: usize = 3;
@@ -35,6 +35,7 @@ pub(super) fn drive(
     calls: &CancelToken,
     to_watcher: Sender<FromFrame>,
 ) {
+    let _marked = trap::Marked::new(shared);
     platform::initialise();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -84,6 +85,11 @@ async fn live(
         futures: FuturesUnordered::new(),
     };
     let settled = driver.run(&mut running).await;
+    // With the value in hand, the time is looked at once more.
+    let settled = settled.and_then(|value| match shared.too_late() {
+        Some(why) => Err(trip_error(why)),
+        None => Ok(value),
+    });
     shared.closed.store(true, Ordering::Release);
     calls.cancel();
     let mut pending: Vec<(u32, Operation)> = running.open;

@@ -32,6 +32,11 @@ pub(super) fn trip_error(why: Trip) -> Error {
             "the cell used up its heap: keep less in memory at once",
         )
         .with_path("heap"),
+        Trip::Crash => Error::new(
+            ErrorKind::Budget,
+            "V8 gave up on the cell: it asked for an array or a string larger than V8 can make",
+        )
+        .with_path("heap"),
     }
 }
 

@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use deno_core::v8;
 use zero_contracts::Operation;
@@ -39,14 +40,20 @@ pub(super) enum Trip {
     Deadline = 2,
     Cpu = 3,
     Heap = 4,
+    /// V8 ended itself: see `trap`.
+    Crash = 5,
 }
 
 /// What the frame's thread and its watcher share.
 pub(super) struct Shared {
     pub budgets: FrameBudgets,
+    /// When the cell must have settled.
+    pub deadline: Option<Instant>,
     trip: AtomicU8,
     /// Set when the cell has settled: no call is admitted after it.
     pub closed: AtomicBool,
+    /// Set by the handler of `trap` when the thread is parked for ever.
+    pub crashed: AtomicBool,
     pub handle: OnceLock<v8::IsolateHandle>,
     pub stop: tokio::sync::Notify,
     pub heap_peak: AtomicUsize,
@@ -63,15 +70,17 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(budgets: FrameBudgets) -> Self {
+    pub(super) fn new(budgets: FrameBudgets, deadline: Option<Instant>) -> Self {
         let console = Mutex::new(Console {
             half: budgets.console_bytes / 2,
             ..Console::default()
         });
         Self {
             budgets,
+            deadline,
             trip: AtomicU8::new(Trip::None as u8),
             closed: AtomicBool::new(false),
+            crashed: AtomicBool::new(false),
             handle: OnceLock::new(),
             stop: tokio::sync::Notify::new(),
             heap_peak: AtomicUsize::new(0),
@@ -97,12 +106,20 @@ impl Shared {
         self.stop.notify_one();
     }
 
+    /// Why the frame must not succeed although its program has ended: a long native call may not have noticed its stop, and
+    /// the watcher may be late.
+    pub(super) fn too_late(&self) -> Option<Trip> {
+        let late = || self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        self.tripped().or_else(|| late().then_some(Trip::Deadline))
+    }
+
     pub(super) fn tripped(&self) -> Option<Trip> {
         match self.trip.load(Ordering::SeqCst) {
             1 => Some(Trip::Cancelled),
             2 => Some(Trip::Deadline),
             3 => Some(Trip::Cpu),
             4 => Some(Trip::Heap),
+            5 => Some(Trip::Crash),
             _ => None,
         }
     }
@@ -160,6 +177,9 @@ impl Console {
     }
 }
 
+/// The most that V8 keeps beyond the old generation's limit in the ordinary course: the young generation.
+const YOUNG: usize = 64 << 20;
+
 /// Extra heap that a frame gets once, at its limit, so that it can unwind. A native that is growing something (a table
 /// doubles) does not see the termination before it has what it asked for, so the grant is as much again, within bounds; a
 /// native that never looks spends it and is given up.
@@ -200,7 +220,10 @@ unsafe extern "C" fn near_heap_limit(data: *mut c_void, current: usize, _initial
     if shared.heap_granted.swap(true, Ordering::AcqRel) {
         current
     } else {
-        current + heap_grant(current)
+        // One large young object may be past the limit already. It has its memory: with room to keep it the cell ends in the
+        // ordinary way, and gives it back.
+        let excess = shared.heap_last.load(Ordering::Acquire).saturating_sub(current);
+        current + heap_grant(current).max(excess.saturating_add(32 << 20))
     }
 }
 
@@ -212,9 +235,13 @@ unsafe extern "C" fn before_collection(
 ) {
     // SAFETY: as in `near_heap_limit`; the isolate is the live one that calls. Reading statistics allocates nothing.
     let (shared, mut isolate) = unsafe { (&*data.cast::<Shared>(), v8::Isolate::from_raw_isolate_ptr(isolate)) };
-    shared
-        .heap_peak
-        .fetch_max(isolate.get_heap_statistics().used_heap_size(), Ordering::AcqRel);
+    let used = isolate.get_heap_statistics().used_heap_size();
+    shared.heap_peak.fetch_max(used, Ordering::AcqRel);
+    shared.heap_last.store(used, Ordering::Release);
+    // V8 makes one large young object past any limit. It ends the cell as soon as a collection sees it.
+    if used > shared.budgets.heap_bytes.max(8 << 20).saturating_add(YOUNG) {
+        shared.trip(Trip::Heap);
+    }
 }
 
 thread_local! {
@@ -331,7 +358,7 @@ mod tests {
             array_buffer_bytes: 1000,
             ..FrameBudgets::default()
         };
-        let shared = Shared::new(budgets);
+        let shared = Shared::new(budgets, None);
         assert!(charge(&shared, 600) && !charge(&shared, 401) && charge(&shared, 400));
         assert_eq!(shared.buffers_peak.load(Ordering::Acquire), 1000);
         assert!(!charge(&shared, usize::MAX));

@@ -17,7 +17,7 @@ use zero_contracts::{ErrorKind, Operation};
 use super::convert::string;
 use super::limits::Shared;
 use super::spec::ConsoleLevel;
-use super::web;
+use super::{clone, web};
 
 macro_rules! natives {
     ($($(#[$doc:meta])* $name:ident = $js:literal,)*) => {
@@ -65,7 +65,7 @@ natives! {
     Latin1Text = "LATIN1_TEXT",
     /// `(text)`: a byte per character, or undefined.
     Latin1Bytes = "LATIN1_BYTES",
-    /// `(value)`: a structured clone. Runs getters of the cell.
+    /// `(value)`: a structured clone.
     Clone = "CLONE",
     /// `(text, base?)`: the parts of a URL, or undefined.
     UrlParse = "URL_PARSE",
@@ -75,6 +75,16 @@ natives! {
     FormParse = "FORM_PARSE",
     /// `(names and values in turn)`: text.
     FormWrite = "FORM_WRITE",
+}
+
+impl Native {
+    /// UTF-16 units in one text at most. What is done with it outside of V8 is neither counted nor interrupted.
+    fn longest_text(self) -> usize {
+        match self {
+            Self::UrlParse | Self::UrlSet | Self::FormParse => 2 << 20,
+            _ => 64 << 20,
+        }
+    }
 }
 
 /// A call that the cell has made and that has not been started.
@@ -184,6 +194,16 @@ pub(super) fn host(
     let Some(native) = args.get(0).uint32_value(scope).and_then(Native::from_number) else {
         return;
     };
+    let longest = native.longest_text();
+    for index in 1..args.length() {
+        let text = v8::Local::<v8::String>::try_from(args.get(index));
+        if text.is_ok_and(|text| text.length() > longest) {
+            return web::throw_range(
+                scope,
+                &format!("A text of more than {longest} characters is not accepted here"),
+            );
+        }
+    }
     match native {
         Native::Call => {
             if let Some((kind, detail, path)) = start_call(scope, &host, &args) {
@@ -215,7 +235,7 @@ pub(super) fn host(
         Native::View => web::view(scope, args.get(1), &mut answer),
         Native::Latin1Text => web::latin1_text(scope, args.get(1), &mut answer),
         Native::Latin1Bytes => web::latin1_bytes(scope, &host, args.get(1), &mut answer),
-        Native::Clone => web::clone(scope, &host, args.get(1), &mut answer),
+        Native::Clone => clone::clone(scope, &host, args.get(1), &mut answer),
         Native::UrlParse => web::url_parse(scope, &args, &mut answer),
         Native::UrlSet => web::url_set(scope, &args, &mut answer),
         Native::FormParse => web::form_parse(scope, args.get(1), &mut answer),

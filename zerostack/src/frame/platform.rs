@@ -28,6 +28,7 @@ impl v8::PlatformImpl for DropTasks {
 pub(super) fn initialise() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        super::trap::install();
         v8::V8::set_flags_from_string(FLAGS);
         let platform = v8::new_custom_platform(1, false, true, DropTasks).make_shared();
         JsRuntime::init_platform(Some(platform));

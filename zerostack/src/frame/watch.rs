@@ -1,6 +1,7 @@
 //! The watcher: the thread that called [`run`], which waits for the frame and stops it when it must.
 
 use std::io;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
@@ -27,7 +28,7 @@ pub(super) struct Ended {
     pub cpu: Duration,
 }
 
-/// How often the host's token is looked at: it wakes nobody.
+/// How often the host's token, and the mark of a crash, are looked at: they wake nobody.
 const POLL: Duration = Duration::from_millis(5);
 
 /// How long a frame may take to end after it was told to. V8's long native calls notice within seconds, if ever.
@@ -42,11 +43,11 @@ const STACK: usize = 4 << 20;
 /// (`cancelled`), or when the cell settles or spends another budget (`budget`). See [`super`] for what is promised.
 pub fn run(spec: FrameSpec, handler: Arc<dyn CallHandler>, cancel: &CancelToken) -> FrameOutcome {
     let start = Instant::now();
-    let shared = Arc::new(Shared::new(spec.budgets.clone()));
     let deadline = [start.checked_add(spec.budgets.wall), cancel.deadline()]
         .into_iter()
         .flatten()
         .min();
+    let shared = Arc::new(Shared::new(spec.budgets.clone(), deadline));
     let calls = cancel.child(deadline);
     let (to_watcher, from_frame) = channel();
     let thread = {
@@ -114,6 +115,9 @@ impl Watcher<'_> {
                     stopped_at = Some(Instant::now());
                 }
                 Ok(FromFrame::OutOfMemory) => return self.give_up(ended, &clock, Trip::Heap),
+                Err(RecvTimeoutError::Timeout) if self.shared.crashed.load(Ordering::Acquire) => {
+                    return self.give_up(ended, &clock, Trip::Crash);
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     if let Some(at) = stopped_at {
                         if at.elapsed() >= ABANDON {
@@ -158,7 +162,10 @@ impl Watcher<'_> {
     /// How long nothing can happen that the frame does not tell itself.
     fn patience(&self, clock: &cpu::Clock, stopped_at: Option<Instant>) -> Duration {
         if let Some(at) = stopped_at {
-            return ABANDON.saturating_sub(at.elapsed()).max(Duration::from_millis(1));
+            // A crash tells nobody.
+            return ABANDON
+                .saturating_sub(at.elapsed())
+                .clamp(Duration::from_millis(1), POLL);
         }
         let mut wait = POLL;
         if let Some(deadline) = self.deadline {
@@ -175,7 +182,7 @@ impl Watcher<'_> {
     fn give_up(&self, ended: Option<Ended>, clock: &cpu::Clock, why: Trip) -> FrameOutcome {
         count_given_up();
         self.calls.cancel();
-        self.shared.closed.store(true, std::sync::atomic::Ordering::Release);
+        self.shared.closed.store(true, Ordering::Release);
         let ended = ended.unwrap_or_else(|| Ended {
             settled: Err(failure::trip_error(self.shared.tripped().unwrap_or(why))),
             pending: Vec::new(),

@@ -1,23 +1,21 @@
-//! The native halves of the web interfaces: encodings, base64, structured clone, URL and form encoding.
+//! The native halves of the web interfaces: encodings, base64, URL and form encoding.
 //!
 //! Everything here takes values that the scripts of the snapshot pass and answers with new values.
-
-use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use deno_core::url::{self, Url, form_urlencoded, quirks};
-use deno_core::v8::{self, ValueDeserializerHelper as _, ValueSerializerHelper as _};
+use deno_core::v8;
 use encoding_rs::Encoding;
 
 use super::convert::{bytes_of, new_bytes, string};
 use super::native::Host;
 
-type Scope<'a, 's, 'i> = &'a mut v8::PinScope<'s, 'i>;
-type Answer<'a, 's> = &'a mut v8::ReturnValue<'s, v8::Value>;
+pub(super) type Scope<'a, 's, 'i> = &'a mut v8::PinScope<'s, 'i>;
+pub(super) type Answer<'a, 's> = &'a mut v8::ReturnValue<'s, v8::Value>;
 
-fn throw_range(scope: Scope<'_, '_, '_>, why: &str) {
+pub(super) fn throw_range(scope: Scope<'_, '_, '_>, why: &str) {
     let message = string(scope, why);
     let error = v8::Exception::range_error(scope, message);
     scope.throw_exception(error);
@@ -198,57 +196,6 @@ pub(super) fn latin1_bytes(
     }
 }
 
-/// Throws what V8 says of a value that cannot be cloned, as the class that the scripts make.
-struct CloneErrors;
-
-impl v8::ValueSerializerImpl for CloneErrors {
-    fn throw_data_clone_error<'s>(&self, scope: &mut v8::PinScope<'s, '_>, message: v8::Local<'s, v8::String>) {
-        let maker = Host::of(scope).and_then(|host| host.data_clone_error.borrow().clone());
-        let error = maker.and_then(|maker| {
-            let receiver = v8::undefined(scope);
-            v8::Local::new(scope, maker).call(scope, receiver.into(), &[message.into()])
-        });
-        let error = error.unwrap_or_else(|| v8::Exception::error(scope, message));
-        scope.throw_exception(error);
-    }
-}
-
-impl v8::ValueDeserializerImpl for CloneErrors {}
-
-pub(super) fn clone(scope: Scope<'_, '_, '_>, host: &Host, value: v8::Local<'_, v8::Value>, answer: Answer<'_, '_>) {
-    let context = scope.get_current_context();
-    let serializer = v8::ValueSerializer::new(scope, Box::new(CloneErrors));
-    serializer.write_header();
-    if serializer.write_value(context, value) != Some(true) {
-        return; // Thrown.
-    }
-    let bytes = serializer.release();
-    drop(serializer);
-    let refused = || host.shared.buffers_refused.load(Ordering::Acquire);
-    let before = refused();
-    v8::tc_scope!(let scope, scope);
-    let deserializer = v8::ValueDeserializer::new(scope, Box::new(CloneErrors), &bytes);
-    let copy = if deserializer.read_header(context) == Some(true) {
-        deserializer.read_value(context)
-    } else {
-        None
-    };
-    match copy {
-        Some(copy) => answer.set(copy),
-        // V8 says no more than that it failed.
-        None if refused() > before && !scope.has_terminated() => {
-            scope.reset();
-            let message = string(scope, super::failure::BUFFERS_EXHAUSTED);
-            let error = v8::Exception::range_error(scope, message);
-            scope.throw_exception(error);
-            scope.rethrow();
-        }
-        None => {
-            scope.rethrow();
-        }
-    }
-}
-
 /// Answers with the parts of a URL in the order of the accessors of `41_url.js`.
 fn answer_url(scope: Scope<'_, '_, '_>, url: &Url, answer: Answer<'_, '_>) {
     let origin = quirks::origin(url);
@@ -323,6 +270,9 @@ pub(super) fn form_parse(scope: Scope<'_, '_, '_>, text: v8::Local<'_, v8::Value
     answer.set(v8::Array::new_with_elements(scope, &items).into());
 }
 
+/// UTF-16 units of all names and values together at most.
+const FORM_LENGTH: usize = 2 << 20;
+
 pub(super) fn form_write(scope: Scope<'_, '_, '_>, list: v8::Local<'_, v8::Value>, answer: Answer<'_, '_>) {
     let Ok(list) = v8::Local::<v8::Array>::try_from(list) else {
         return;
@@ -333,6 +283,15 @@ pub(super) fn form_write(scope: Scope<'_, '_, '_>, list: v8::Local<'_, v8::Value
             .map(|item| item.to_rust_string_lossy(scope))
             .unwrap_or_default()
     };
+    let mut room = FORM_LENGTH;
+    for index in 0..list.length() {
+        let item = list.get_index(scope, index).map(v8::Local::<v8::String>::try_from);
+        let length = item.and_then(Result::ok).map_or(0, |text| text.length());
+        match room.checked_sub(length) {
+            Some(left) => room = left,
+            None => return throw_range(scope, "The parameters are longer than 2097152 characters"),
+        }
+    }
     for index in (0..list.length()).step_by(2) {
         form.append_pair(&item(index), &item(index + 1));
     }

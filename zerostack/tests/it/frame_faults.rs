@@ -61,6 +61,7 @@ fn endless_programs_meet_their_deadline() {
         "const a = Array.from({length: 2e6}, (_, i) => i ^ 0x5555); for (;;) a.sort((x, y) => (x * 7919) % 1e6 - (y * 7919) % 1e6)",
         "console.log(new Proxy({}, {getPrototypeOf() { for (;;) {} }}))",
         "for (;;) structuredClone({a: [1, 2, 3]})",
+        "String.raw({raw: {length: 1e9, 0: ''}}, '').length; for (;;) String.raw`a`",
         "for (;;) await z.read('a').then(() => { throw 1 }).catch(() => {})",
     ] {
         let start = Instant::now();
@@ -312,6 +313,55 @@ fn a_frame_that_cannot_be_ended_is_given_up_and_counted() {
     }
 }
 
+/// V8 ends its process over this, with a breakpoint instruction that no hook comes before. (So it does over
+/// `'ab'.repeat(2e8).split('b')`, after seven seconds and with a gigabyte that stays.)
+#[test]
+fn a_crash_of_v8_is_the_end_of_its_frame_alone() {
+    let before = frames_given_up();
+    let outcome = faulty(
+        "console.log('before'); return 'a'.padEnd(1.4e8).split('').length",
+        FrameBudgets {
+            wall: Duration::from_secs(20),
+            ..FrameBudgets::default()
+        },
+    );
+    let error = outcome.settled.unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Budget, "{error:?}");
+    assert_eq!(outcome.console.len(), 1);
+    // A later V8 may end it in an ordinary way, which is as good.
+    if outcome.given_up {
+        assert!(frames_given_up() > before);
+    }
+    the_next_cell_is_normal();
+}
+
+/// Run by the next test in a process of its own.
+#[test]
+#[ignore = "ends its process"]
+fn breakpoint_outside_of_frames() {
+    the_next_cell_is_normal();
+    // SAFETY: a breakpoint touches no state.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("int3")
+    };
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("brk #0")
+    };
+}
+
+#[test]
+fn breakpoints_outside_of_frames_end_the_process_as_ever() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let out = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--ignored", "frame_faults::breakpoint_outside_of_frames"])
+        .output()
+        .unwrap();
+    assert_eq!(out.status.signal(), Some(5), "{out:?}");
+}
+
 #[test]
 fn calls_timers_and_arguments_have_budgets() {
     let few = |calls, timers, pending| FrameBudgets {
@@ -375,5 +425,184 @@ fn the_host_can_cancel_at_any_time() {
     assert_eq!(
         run(spec("for (;;) {}"), silent(), &token).settled.unwrap_err().kind,
         ErrorKind::Deadline
+    );
+}
+
+#[test]
+fn huge_texts_are_refused_before_they_are_copied() {
+    for (source, kind, text) in [
+        ("return 'x'.repeat(5e8)", ErrorKind::Budget, "cannot leave the cell"),
+        (
+            "const s = 'x'.repeat(4e6); return Array(20).fill(s)",
+            ErrorKind::Budget,
+            "cannot leave the cell",
+        ),
+        (
+            "await z.read('x'.repeat(5e8))",
+            ErrorKind::Budget,
+            "cannot leave the cell",
+        ),
+        (
+            "btoa('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "atob('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "new TextEncoder().encode('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864",
+        ),
+        (
+            "structuredClone('x'.repeat(5e8))",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 67108864 characters",
+        ),
+        (
+            "new URL('http://a/' + 'x'.repeat(3e8))",
+            ErrorKind::Exception,
+            "TypeError: Invalid URL: longer than 2097152",
+        ),
+        (
+            "new URL('b', 'http://a/' + 'x'.repeat(3e8))",
+            ErrorKind::Exception,
+            "TypeError: Invalid URL",
+        ),
+        (
+            "new URL('http://a').hash = 'x'.repeat(3e8)",
+            ErrorKind::Exception,
+            "RangeError: A text of more than 2097152",
+        ),
+        (
+            "const p = new URLSearchParams(), s = 'x'.repeat(1e6); for (let i = 0; i < 100; i++) p.append(s, s); String(p)",
+            ErrorKind::Exception,
+            "RangeError: The parameters are longer",
+        ),
+    ] {
+        let error = fails(source, FrameBudgets::default());
+        assert_eq!(error.kind, kind, "{source}: {error:?}");
+        assert!(error.detail.contains(text), "{source}: {error:?}");
+    }
+    let source =
+        "return [URL.canParse('http://a/' + 'x'.repeat(3e6)), URL.parse('x'.repeat(3e6)), 'x'.repeat(1e6).length]";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        "[false,null,1000000]"
+    );
+}
+
+#[test]
+fn a_cell_that_settles_after_its_deadline_is_late() {
+    // None of these sees a stop before it has its result.
+    for source in [
+        "return String(10n ** (10n ** 6n)).length",
+        "return new Intl.Segmenter('en').segment('x'.repeat(1e7)).containing(5).index",
+        "return JSON.stringify(Array(3e6).fill(1.5)).length",
+    ] {
+        let start = Instant::now();
+        let outcome = faulty(
+            source,
+            FrameBudgets {
+                wall: Duration::from_millis(60),
+                ..FrameBudgets::default()
+            },
+        );
+        let late = start.elapsed() >= Duration::from_millis(200);
+        match outcome.settled {
+            Ok(_) => assert!(!late, "{source}: {:?}", start.elapsed()),
+            Err(error) => assert_eq!(error.kind, ErrorKind::Deadline, "{source}: {error:?}"),
+        }
+    }
+}
+
+/// V8's serialiser writes a text once for each reference to it.
+#[test]
+fn clones_are_weighed_before_they_are_made() {
+    let s = "const s = 'x'.repeat(1e6);";
+    for (make, text) in [
+        (
+            "Array(1000).fill(s)",
+            "RangeError: A value with more than 67108864 bytes of text",
+        ),
+        (
+            "new Map(Array.from({length: 1000}, (_, i) => [i, s]))",
+            "RangeError: A value with more",
+        ),
+        (
+            "new Set(Array.from({length: 1000}, (_, i) => ({s})))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 1000}, () => new Error(s))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 1000}, () => Object(s))",
+            "RangeError: A value with more",
+        ),
+        (
+            "Array.from({length: 100}, () => ({[s]: 1}))",
+            "RangeError: A value with more",
+        ),
+        ("Array(1000).fill(10n ** 200000n)", "RangeError: A value with more"),
+        (
+            "{get a() { return Array(1000).fill(s) }}",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[Object.defineProperty(new Error(), 'stack', {get() { return s }})]",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[Object.assign(new Error(), {name: {toString() { return s }}})]",
+            "DataCloneError: a property with a getter",
+        ),
+        (
+            "[new Proxy({}, {ownKeys() { throw 1 }})]",
+            "DataCloneError: #<Object> could not be cloned.",
+        ),
+    ] {
+        let error = fails(&format!("{s} structuredClone({make})"), FrameBudgets::default());
+        assert!(error.detail.starts_with(text), "{make}: {error:?}");
+    }
+    let source = "
+        const e = structuredClone(new RangeError('r', {cause: [1]})), a = structuredClone([1,, {b: new Set(['x'])}]);
+        return [e instanceof RangeError, e.message, e.cause, typeof e.stack, 1 in a, a[2].b.has('x'), structuredClone(Object('s')) == 's']";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        r#"[true,"r",[1],"string",false,true,true]"#
+    );
+}
+
+/// V8 makes one large young object past any limit. With room to keep it, the frame ends in the ordinary way.
+#[test]
+fn one_object_past_the_heap_ends_its_cell_at_the_next_collection() {
+    let error = fails(
+        "const s = 'x'.repeat(5e8); s.indexOf('z'); const a = []; for (let i = 0; i < 1e6; i++) a.push({i}); return 1",
+        FrameBudgets {
+            wall: Duration::from_secs(20),
+            ..FrameBudgets::default()
+        },
+    );
+    assert_eq!(
+        (error.kind, error.path.as_deref()),
+        (ErrorKind::Budget, Some("heap")),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn raw_templates_are_what_they_were() {
+    let source = r"
+        let thrown; try { String.raw(null) } catch (e) { thrown = e instanceof TypeError }
+        return [String.raw`a\n${1}b${'c'}`, String.raw({raw: 'xyz'}, 1, 2, 3), String.raw({raw: []}), String.raw({raw: {length: '2', 0: 'p', 1: 'q'}}, '-'),
+            String.raw.name, String.raw.length, thrown]";
+    assert_eq!(
+        faulty(source, budgets()).settled.unwrap().unwrap(),
+        r#"["a\\n1bc","x1y2z","","p-q","raw",1,true]"#
     );
 }
