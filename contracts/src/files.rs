@@ -250,7 +250,8 @@ pub trait FileEngine: Send + Sync {
     /// `corrupt`, `io`.
     fn recover(&self, epoch: Epoch, token: &CancelToken) -> Result<Vec<Recovered>, Error>;
 
-    /// Tells whether the journal holds a transaction that is neither committed nor taken back.
+    /// Tells whether the journal holds a transaction that recovery has something to do for: one that is neither committed
+    /// nor taken back, or a committed one whose last traces are still in the tree.
     ///
     /// # Errors
     /// `io`.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use cargo_metadata::MetadataCommand;
 use ignore::WalkBuilder;
 use toml_edit::{Array, DocumentMut, value};
 
@@ -59,16 +60,26 @@ pub fn prove(engine: &str) -> Result<()> {
         command
     };
     run(&mut inside(&["test", "--package", engine, "--quiet"]))?;
-    let examples = directory.path().join(engine).join("examples");
-    for example in fs_err::read_dir(&examples)? {
-        let path = example?.path();
-        if let Some(name) = path
-            .file_stem()
-            .and_then(|name| name.to_str())
-            .filter(|_| path.extension().is_some_and(|e| e == "rs"))
-        {
-            run(&mut inside(&["run", "--quiet", "--package", engine, "--example", name]))?;
-        }
+    let metadata = MetadataCommand::new()
+        .current_dir(directory.path())
+        .exec()
+        .context("reading the vendored workspace")?;
+    let packages = metadata.workspace_packages();
+    let examples = packages
+        .iter()
+        .filter(|package| package.name.as_str() == engine)
+        .flat_map(|package| &package.targets)
+        // One that needs a feature is a tool rather than an example.
+        .filter(|target| target.is_example() && target.required_features.is_empty());
+    for example in examples {
+        run(&mut inside(&[
+            "run",
+            "--quiet",
+            "--package",
+            engine,
+            "--example",
+            &example.name,
+        ]))?;
     }
     Ok(())
 }

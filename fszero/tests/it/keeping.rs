@@ -388,10 +388,15 @@ fn collection_against_a_thousand_cells_loses_nothing() {
             let mut done = (0, 0);
             while running.load(std::sync::atomic::Ordering::Relaxed) {
                 match engine.collect(&[], &CancelToken::new()) {
-                    Ok(collected) => done = (done.0 + 1, done.1 + collected.removed),
-                    Err(e) => assert_eq!(e.kind, ErrorKind::Busy, "{e}"),
+                    Ok(collected) => {
+                        done = (done.0 + 1, done.1 + collected.removed);
+                        std::thread::sleep(Duration::from_millis(20));
+                    }
+                    Err(e) => {
+                        assert_eq!(e.kind, ErrorKind::Busy, "{e}");
+                        std::thread::sleep(Duration::from_micros(200));
+                    }
                 }
-                std::thread::sleep(Duration::from_millis(20));
             }
             done
         })
@@ -424,6 +429,10 @@ fn collection_against_a_thousand_cells_loses_nothing() {
         )
         .unwrap();
         handles.extend([event, blob]);
+        // A collection waits for a moment without a transaction: there are such moments between cells.
+        if n % 50 == 49 {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
     running.store(false, std::sync::atomic::Ordering::Relaxed);
     let (rounds, removed) = collector.join().unwrap();
