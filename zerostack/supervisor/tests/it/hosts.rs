@@ -12,8 +12,9 @@ use zero_supervisor::{
     Cleanup, Counts, Error, Io, Outcome, Processes, Reason, Running, Spec, Stream, Termination, Tree, TreeTier, marker,
 };
 
+use crate::programs;
 use crate::support::{
-    SUPERVISOR, Setting, adversary, children, gone_soon, is_root, markers, rounds, run, shell, store, survivors, token,
+    Setting, adversary, children, gone_soon, is_root, markers, rounds, run, shell, store, survivors, token,
 };
 
 crate::scenarios! {
@@ -64,7 +65,7 @@ fn a_killed_supervisor_is_uncertain_and_its_tree_is_gone(setting: Setting) {
             let mut spec = adversary(setting, &["stubborn", &token]);
             spec.marker_dir = Some(store.path().into());
             spec.grace = Duration::from_millis(50);
-            let processes = Processes::new(SUPERVISOR);
+            let processes = Processes::new(programs::supervisor());
             let running = processes.spawn(spec).expect("spawn");
             let (supervisor, guard) = (
                 running.supervisor().expect("supervisor"),
@@ -205,7 +206,7 @@ fn helper_host() {
     spec.marker_dir = Some(store.into());
     spec.lease = Some(Arc::new(lease));
     spec.grace = Duration::from_millis(300);
-    let running = Processes::new(SUPERVISOR).spawn(spec).expect("spawn");
+    let running = Processes::new(programs::supervisor()).spawn(spec).expect("spawn");
     let (guard, supervisor) = (
         running.guard().expect("guard").pid,
         running.supervisor().expect("supervisor").pid,
@@ -267,7 +268,7 @@ fn a_killed_host_with_its_supervisor(setting: Setting) {
 }
 
 fn cancel_races_natural_exit(setting: Setting) {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let many = 20 * rounds();
     let mut natural = 0;
     for round in 0..many {
@@ -359,7 +360,7 @@ fn the_marker_is_there_before_the_program_and_gone_after(setting: Setting) {
     // Where it cannot be written, nothing runs.
     let mut spec = shell(setting, "echo ran");
     spec.marker_dir = Some(store.path().join("absent"));
-    match Processes::new(SUPERVISOR).spawn(spec) {
+    match Processes::new(programs::supervisor()).spawn(spec) {
         Err(Error::Supervisor(why)) => assert!(why.contains("marker"), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -370,7 +371,7 @@ fn the_marker_is_there_before_the_program_and_gone_after(setting: Setting) {
 fn a_guard_leaves_no_cgroup() {
     let mut spec = Spec::shell("echo up; exec sleep 1000", "/");
     spec.tree = Tree::required(TreeTier::Cgroup);
-    let running = match Processes::new(SUPERVISOR).spawn(spec) {
+    let running = match Processes::new(programs::supervisor()).spawn(spec) {
         Err(Error::Unsupported(why)) => return eprintln!("SKIPPED: {why}"),
         other => other.expect("spawn"),
     };
@@ -399,7 +400,7 @@ fn a_guard_leaves_no_cgroup() {
 
 #[test]
 fn a_spawning_thread_may_end() {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = std::thread::spawn({
         let processes = processes.clone();
         move || {
@@ -419,7 +420,7 @@ fn a_spawning_thread_may_end() {
 #[test]
 fn an_unrelated_child_of_the_host_keeps_its_status() {
     let mut other = Command::new("sh").args(["-c", "exit 42"]).spawn().expect("spawn");
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     for _ in 0..5 {
         let running = processes.spawn(Spec::new(["true"], "/")).expect("spawn");
         assert!(
@@ -455,7 +456,7 @@ fn helper_ignores_sigchld() {
     if std::env::var_os("ZS_HELPER").is_none() {
         return;
     }
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     for _ in 0..20 {
         let outcome = processes
             .spawn(Spec::shell("exit 3", "/"))
@@ -487,7 +488,7 @@ fn the_lease_is_held_until_the_last_command_is_gone() {
     let lease = Arc::new(lease::acquire(&request(store.path())).expect("lease"));
     let mut spec = Spec::shell("echo up; exec sleep 1000", "/");
     spec.lease = Some(lease);
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = processes.spawn(spec).expect("spawn");
     assert!(matches!(lease::acquire(&request(store.path())), Err(Error::Busy(_))));
     // Dropped without being driven: the supervisor takes it for the end of the host.
@@ -509,7 +510,7 @@ fn the_lease_is_held_until_the_last_command_is_gone() {
 #[test]
 fn a_closed_owner_refuses_and_ends_all_in_parallel() {
     let token = token();
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     std::thread::scope(|scope| {
         let drivers: Vec<_> = (0..4)
             .map(|_| {
@@ -541,7 +542,7 @@ fn a_closed_owner_refuses_and_ends_all_in_parallel() {
 
 #[test]
 fn the_polled_reason_ends_a_command() {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = processes.spawn(Spec::new(["sleep", "1000"], "/")).expect("spawn");
     let begun = Instant::now();
     let mut poll = || (begun.elapsed() > Duration::from_millis(50)).then_some(Reason::Timeout);
@@ -566,7 +567,7 @@ fn past_the_cleanup_deadline_the_verdict_is_uncertain_and_the_lease_stays() {
     spec.cleanup = Duration::from_millis(100);
     spec.marker_dir = Some(store.path().into());
     spec.lease = Some(Arc::new(lease::acquire(&request(store.path())).expect("lease")));
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = processes.spawn(spec).expect("spawn");
     let (root, canceller) = (running.root().expect("root"), running.canceller());
     let outcome = drive_and(running, |_| {

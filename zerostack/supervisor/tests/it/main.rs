@@ -3,5 +3,6 @@
 mod adversaries;
 mod hosts;
 mod output;
+mod programs;
 mod support;
 mod tiers;

@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 
 use zero_supervisor::{Error, Io, Processes, Reason, Spec, Stdin, Stream, Termination, Tree, TreeTier};
 
-use crate::support::{
-    ADVERSARY, SUPERVISOR, Setting, adversary, children, descriptors, rounds, run, shell, survivors, token, unavailable,
-};
+use crate::programs;
+use crate::support::{Setting, adversary, children, descriptors, rounds, run, shell, survivors, token, unavailable};
 
 crate::scenarios! {
     an_endless_printer_is_counted_to_its_timeout;
@@ -46,7 +45,7 @@ fn an_endless_printer_is_counted_to_its_timeout(setting: Setting) {
     let mut spec = shell(setting, &format!("exec yes {token}"));
     spec.timeout = Some(Duration::from_millis(500));
     spec.limits.output = u64::MAX;
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let (mut stdout, mut stderr) = (Counter::default(), Counter::default());
     let before = resident();
     let outcome = processes
@@ -131,7 +130,7 @@ fn a_failing_sink_ends_the_command_and_is_reported() {
             Ok(())
         }
     }
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = processes.spawn(Spec::new(["yes"], "/")).expect("spawn");
     let outcome = running.drive(Io::new(&mut Full, &mut io::sink()));
     assert_eq!(
@@ -146,7 +145,7 @@ fn a_failing_sink_ends_the_command_and_is_reported() {
 
 #[test]
 fn output_is_passed_on_as_it_comes() {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let running = processes
         .spawn(Spec::shell("echo out; sleep 1000", "/"))
         .expect("spawn");
@@ -200,7 +199,7 @@ fn programs_that_cannot_run_are_results() {
 
 #[test]
 fn impossible_specs_are_named_by_field() {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let cases: [(Spec, &str); 6] = [
         (Spec::new([""], "/"), "argv"),
         (Spec::new(Vec::<String>::new(), "/"), "argv"),
@@ -271,7 +270,7 @@ fn the_environment_and_the_descriptors_are_exactly_what_was_given() {
 /// Neither zombies nor descriptors are left, however many commands there were: 100 by default, 1,000 in a soak.
 #[test]
 fn many_short_commands_leave_nothing() {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let quiet = || {
         let spec = Spec::new(["true"], "/");
         processes
@@ -298,7 +297,7 @@ fn many_short_commands_leave_nothing() {
 fn commands_run_in_parallel() {
     // Each waits for the other to have started; run one after the other they would wait for ever.
     let dir = tempfile::tempdir().expect("tempdir");
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let line = |own: &str, other: &str| format!("touch {own}; while [ ! -e {other} ]; do sleep 0.01; done");
     std::thread::scope(|scope| {
         for (own, other) in [("a", "b"), ("b", "a")] {
@@ -316,5 +315,5 @@ fn commands_run_in_parallel() {
 
 #[test]
 fn the_adversary_is_there() {
-    assert!(std::path::Path::new(ADVERSARY).exists());
+    assert!(programs::adversary().exists());
 }

@@ -6,10 +6,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::programs;
 use zero_supervisor::{Canceller, Io, Outcome, Processes, Reason, Spec, Stream, Tree, TreeTier};
-
-pub const SUPERVISOR: &str = env!("CARGO_BIN_EXE_zero-supervisor");
-pub const ADVERSARY: &str = env!("CARGO_BIN_EXE_zero-adversary");
 
 /// The user ordinary scenarios run as.
 const NOBODY: u32 = 65534;
@@ -45,7 +43,7 @@ pub fn in_setting_of_any_tier(name: &str, setting: Setting, scenario: impl FnOnc
         (false, true) => {
             assert!(std::env::var_os(AGAIN).is_none(), "still root after changing the user");
             let name = name.split_once("::").expect("a module path").1;
-            let output = Command::new(std::env::current_exe().expect("own program"))
+            let output = programs::as_ordinary_user()
                 .args([name, "--exact", "--nocapture", "--include-ignored"])
                 .env(AGAIN, "1")
                 .env("HOME", "/nonexistent")
@@ -71,7 +69,7 @@ pub fn in_setting_of_any_tier(name: &str, setting: Setting, scenario: impl FnOnc
 pub fn unavailable(tier: TreeTier) -> Option<String> {
     let mut spec = Spec::new(["true"], "/");
     spec.tree = Tree::required(tier);
-    match Processes::new(SUPERVISOR).spawn(spec) {
+    match Processes::new(programs::supervisor()).spawn(spec) {
         Ok(running) => {
             running.drive(Io::new(&mut std::io::sink(), &mut std::io::sink()));
             None
@@ -166,7 +164,9 @@ pub fn descriptors() -> usize {
 
 /// An adversary's command under a tier.
 pub fn adversary(setting: Setting, arguments: &[&str]) -> Spec {
-    let mut spec = Spec::new([ADVERSARY].into_iter().chain(arguments.iter().copied()), "/");
+    let program = programs::adversary().into_os_string();
+    let arguments = arguments.iter().map(std::ffi::OsString::from);
+    let mut spec = Spec::new(std::iter::once(program).chain(arguments), "/");
     spec.tree = Tree::required(setting.tier);
     spec
 }
@@ -197,7 +197,7 @@ pub fn run_until_up(spec: Spec) -> Ran {
 }
 
 fn run_and(spec: Spec, up: impl Fn(&Canceller)) -> Ran {
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     let begun = Instant::now();
     let running = processes.spawn(spec).expect("spawn");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());

@@ -9,7 +9,8 @@ use zero_supervisor::{
     CountTier, Error, FileTier, Io, Overlay, Processes, Reason, Spec, Tree, TreeTier, View, confinement,
 };
 
-use crate::support::{SUPERVISOR, Setting, adversary, is_root, run, shell, store, survivors, token};
+use crate::programs;
+use crate::support::{Setting, adversary, is_root, run, shell, store, survivors, token};
 
 crate::scenarios! {
     writes_stay_inside;
@@ -48,7 +49,7 @@ impl Places {
 }
 
 fn has_landlock(places: &Places) -> bool {
-    match Processes::new(SUPERVISOR).spawn(places.confine(Spec::new(["true"], "/"), &[])) {
+    match Processes::new(programs::supervisor()).spawn(places.confine(Spec::new(["true"], "/"), &[])) {
         Err(Error::Unsupported(why)) => {
             eprintln!("SKIPPED: {why}");
             false
@@ -215,7 +216,7 @@ fn a_required_tier_that_is_missing_is_an_error_not_a_downgrade() {
             assert!(!is_root());
             let mut spec = Spec::new(["true"], "/");
             spec.tree = Tree::required(TreeTier::Cgroup);
-            match Processes::new(SUPERVISOR).spawn(spec) {
+            match Processes::new(programs::supervisor()).spawn(spec) {
                 Err(Error::Unsupported(why)) => assert!(why.contains("Cgroup"), "{why}"),
                 Ok(running) => assert_eq!(running.tiers().tree, TreeTier::Cgroup),
                 Err(other) => panic!("{other}"),
@@ -268,7 +269,7 @@ fn a_private_view_keeps_the_live_tree(setting: Setting) {
     }
     fs::write(root.join("kept"), "old").expect("write");
     fs::write(root.join("gone"), "old").expect("write");
-    let processes = Processes::new(SUPERVISOR);
+    let processes = Processes::new(programs::supervisor());
     if !processes.can_overlay(&root, &place).expect("probe") {
         eprintln!("SKIPPED: no overlay for this user on this file system");
         return;
