@@ -59,7 +59,7 @@ fn main() {
         ));
     };
     group(
-        "frame alone",
+        "frame alone, no-op",
         &mut [
             ("frame alone, no-op", &mut || floor()),
             ("no-op", &mut || cell("return 1")),
