@@ -27,9 +27,26 @@ struct Row {
     p95: f64,
     unit: String,
     #[serde(default)]
-    against: Option<String>,
+    against: Option<Against>,
     #[serde(default)]
     ratio: Option<f64>,
+}
+
+/// What a row is compared with: a case by name, or the floor's own median in the row's unit.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Against {
+    Case(String),
+    Median(f64),
+}
+
+impl std::fmt::Display for Against {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Case(case) => f.write_str(case),
+            Self::Median(median) => write!(f, "{median:.3}"),
+        }
+    }
 }
 
 /// Runs one bench, or all of them, prints a table and writes the rows to `json`.
@@ -91,7 +108,7 @@ fn table(rows: &[Row]) -> String {
             row.median,
             row.p95,
             row.unit,
-            row.against.as_deref().unwrap_or_default()
+            row.against.as_ref().map(Against::to_string).unwrap_or_default()
         );
     }
     table
@@ -109,7 +126,7 @@ mod tests {
             median: 1.0,
             p95: 2.5,
             unit: "ms".into(),
-            against: Some("cp".into()),
+            against: Some(Against::Case("cp".into())),
             ratio,
         };
         let table = table(&[row("short", Some(1.25)), row("a longer case", None)]);
