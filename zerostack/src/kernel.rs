@@ -1,6 +1,5 @@
 //! The kernel: opens a workspace, admits cells, and is the only place that composes the engines.
 
-use std::collections::BTreeMap;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -471,6 +470,3 @@ impl Drop for Slot<'_> {
         self.0.freed.notify_one();
     }
 }
-
-/// Values that a cell sees as `input`, by name.
-pub type Input = BTreeMap<String, Value>;

@@ -16,7 +16,7 @@ mod settle;
 mod targets;
 
 pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
-pub use kernel::{Input, Status, ZeroKernel};
+pub use kernel::{Status, ZeroKernel};
 pub use record::canonical_json;
 pub use sessions::EventEntry;
 pub use zero_contracts as contracts;

@@ -123,7 +123,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
 
     let console = console_text(&ended);
     let completed = report
-        .show_console(kernel, &console)
+        .show_console(cell, &console)
         .map_err(|error| Failure::failed(Phase::Settling, error))
         .and_then(|()| judge(cell, ended, counts, host))
         .and_then(|value| publish(cell, &mut report, value, host, started));
@@ -490,14 +490,15 @@ impl Report {
         Ok(())
     }
 
-    fn show_console(&mut self, kernel: &Kernel, console: &str) -> Result<()> {
+    fn show_console(&mut self, cell: &Cell, console: &str) -> Result<()> {
+        let kernel = &*cell.kernel;
         if console.is_empty() {
             return Ok(());
         }
         let token = CancelToken::with_timeout(Duration::from_secs(30));
         let how = ProjectText {
             kind: TextKind::Log,
-            budget: kernel.config.budgets.console_tokens,
+            budget: cell.budgets.console_tokens,
             ..ProjectText::default()
         };
         let shown = kernel.tokens.project_text(console, &how, &*kernel.objects, &token)?;
@@ -536,16 +537,19 @@ impl Report {
     }
 }
 
-/// Console lines as one text; what was left out is said where it was.
+/// Console lines as one text. The frame keeps the first and the last ones; how many it left out between them is said first.
 fn console_text(ended: &FrameOutcome) -> String {
-    ended
-        .console
-        .iter()
-        .map(|line| match line.level {
-            ConsoleLevel::Log | ConsoleLevel::Info => format!("{}\n", line.text),
-            level => format!("[{}] {}\n", level.as_str(), line.text),
-        })
-        .collect()
+    let lines = ended.console.iter().map(|line| match line.level {
+        ConsoleLevel::Log | ConsoleLevel::Info => format!("{}\n", line.text),
+        level => format!("[{}] {}\n", level.as_str(), line.text),
+    });
+    let omitted = (ended.console_omitted > 0).then(|| {
+        format!(
+            "[{} lines between the first and the last were left out]\n",
+            ended.console_omitted
+        )
+    });
+    omitted.into_iter().chain(lines).collect()
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -103,6 +103,18 @@ fn budgets_are_the_hosts() {
         ..Budgets::default()
     };
     assert_eq!(run(inline, "return (await z.read('a')).kind").value.unwrap().0, "view");
+    let console = Budgets {
+        console_tokens: 100,
+        ..Budgets::default()
+    };
+    let response = run(console, "for (let i = 0; i < 1000; i++) console.log('line number', i)");
+    assert!(
+        response.ledger.tokens_raw > 3000 && response.ledger.tokens_visible <= 100,
+        "{:?}",
+        response.ledger
+    );
+    let response = ws.run("for (let i = 0; i < 3000; i++) console.log('x'.repeat(200))");
+    assert!(response.console.contains("were left out"), "{:.200}", response.console);
     let output = Budgets {
         run_output_bytes: 1000,
         ..Budgets::default()
