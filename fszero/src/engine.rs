@@ -29,7 +29,7 @@ use crate::snapshot::SnapshotView;
 use crate::statcache::StatCache;
 use crate::store::{INLINE_BYTES, Objects, Store, Unsynced};
 use crate::transaction::Cell;
-use crate::tree::{STAGING_PREFIX, Tree};
+use crate::tree::{Tree, staging_tag};
 use crate::view::View;
 
 /// First words of the store's `format` file.
@@ -115,9 +115,7 @@ impl Shared {
     /// Tells whether a name directly under the root is the staging directory of a transaction that is not over: it
     /// belongs to no view. Anybody else's name that only looks so is like any other.
     pub fn is_own(&self, name: &[u8]) -> bool {
-        let hex = name.strip_prefix(STAGING_PREFIX).filter(|hex| hex.len() == 16);
-        let tag = hex.and_then(|hex| u64::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
-        tag.is_some_and(|tag| self.journal.knows(tag).unwrap_or(true))
+        staging_tag(name).is_some_and(|tag| self.journal.knows(tag).unwrap_or(true))
     }
 
     /// The same for a path at or below such a name.

@@ -28,7 +28,7 @@ use crate::record::{Batch, Effect, Inline, Record};
 use crate::seam::Rename;
 use crate::stage::Planned;
 use crate::store::INLINE_BYTES;
-use crate::tree::{STAGING_PREFIX, io, os};
+use crate::tree::{IDLE_SUFFIX, STAGING_PREFIX, io, os};
 
 /// Preimages inside one record of the journal take at most this much; the rest become objects.
 const INLINE_TOTAL: u64 = 8 << 20;
@@ -46,6 +46,17 @@ pub(crate) fn staging_name(tag: u64) -> Vec<u8> {
 
 pub(crate) fn staging_path(tag: u64) -> WorkspacePath {
     WorkspacePath::from_raw(&staging_name(tag)).unwrap_or_default()
+}
+
+/// The name of a staging directory that nothing depends on. It has this name until every temporary is complete, and
+/// again before the first one is removed once everything is back: restoration takes a temporary that is missing under
+/// the other name for one whose effect was carried out.
+pub(crate) fn idle_name(tag: u64) -> Vec<u8> {
+    [&staging_name(tag)[..], IDLE_SUFFIX].concat()
+}
+
+pub(crate) fn idle_path(tag: u64) -> WorkspacePath {
+    WorkspacePath::from_raw(&idle_name(tag)).unwrap_or_default()
 }
 
 /// A temporary's name inside the staging directory.
@@ -213,8 +224,9 @@ impl Publication<'_> {
             return Err(e.into());
         }
         let mut directories = Directories::new(self.shared);
-        let staging = self.make_staging(tag, &mut directories)?;
-        self.make_temporaries(&steps, &staging, &mut directories)?;
+        let staging = self.make_staging(tag)?;
+        self.make_temporaries(&steps, &staging)?;
+        self.begin_effects(tag, &steps, &staging, &mut directories)?;
         let mut order = Order::default();
         for step in &steps {
             self.token.check()?;
@@ -320,29 +332,17 @@ impl Publication<'_> {
         Ok((steps, inline))
     }
 
-    fn make_staging(&self, tag: u64, directories: &mut Directories<'_>) -> Result<Arc<OwnedFd>, Error> {
-        let path = staging_path(tag);
-        let fail = |e: std::io::Error| io(&e, "making", &path);
+    fn make_staging(&self, tag: u64) -> Result<Arc<OwnedFd>, Error> {
+        let path = idle_path(tag);
         self.shared
             .seam
-            .make_directory(self.shared.tree.root(), &staging_name(tag), 0o700)
-            .map_err(fail)?;
-        let staging = Arc::new(self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?);
-        let root = self
-            .shared
-            .tree
-            .directory(&WorkspacePath::root())
-            .map_err(|e| os(e, "opening", &path))?;
-        directories.mark(&Arc::new(root))?;
-        Ok(staging)
+            .make_directory(self.shared.tree.root(), &idle_name(tag), 0o700)
+            .map_err(|e| io(&e, "making", &path))?;
+        let staging = self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?;
+        Ok(Arc::new(staging))
     }
 
-    fn make_temporaries(
-        &self,
-        steps: &[Step],
-        staging: &Arc<OwnedFd>,
-        directories: &mut Directories<'_>,
-    ) -> Result<(), Error> {
+    fn make_temporaries(&self, steps: &[Step], staging: &Arc<OwnedFd>) -> Result<(), Error> {
         let mut open: Vec<OwnedFd> = Vec::new();
         let power = self.shared.power();
         for step in steps {
@@ -362,10 +362,38 @@ impl Publication<'_> {
                 self.sync_files(&mut open)?;
             }
         }
-        self.sync_files(&mut open)?;
-        // The staging directory itself, too: a rename out of a directory that a crash may lose could lose what it
-        // displaced into it. Its entries need not be flushed yet: who loses one loses the rename of it as well.
-        directories.sync()?;
+        self.sync_files(&mut open)
+    }
+
+    /// From here on a temporary that is missing has been put in its place.
+    ///
+    /// The staging directory's new name is made durable: a rename out of a directory that a crash may lose could lose
+    /// what it displaced into it. Its entries need to be only where something is made and something else goes away: then
+    /// what was at a path may look like what was to be made there. Elsewhere who loses an entry loses the rename of it too.
+    fn begin_effects(
+        &self,
+        tag: u64,
+        steps: &[Step],
+        staging: &Arc<OwnedFd>,
+        directories: &mut Directories<'_>,
+    ) -> Result<(), Error> {
+        let made = steps.iter().any(|step| matches!(step.effect, Effect::Create { .. }));
+        let freed = steps
+            .iter()
+            .any(|step| matches!(step.effect, Effect::Rename { .. } | Effect::Remove { .. }));
+        if made && freed && self.shared.power() {
+            let flushed = self.shared.seam.sync_directory(staging.as_fd());
+            flushed.map_err(|e| io(&e, "flushing", &idle_path(tag)))?;
+        }
+        let root = self.shared.tree.root();
+        self.shared
+            .seam
+            .rename(root, &idle_name(tag), root, &staging_name(tag), Rename::NoReplace)
+            .map_err(|e| io(&e, "naming", &staging_path(tag)))?;
+        if self.shared.power() {
+            let flushed = self.shared.seam.sync_directory(root);
+            flushed.map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
+        }
         directories.mark(staging)
     }
 

@@ -11,7 +11,7 @@ use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::record::Record;
 use crate::restore;
-use crate::tree::{STAGING_PREFIX, os};
+use crate::tree::{os, staging_tag};
 
 /// Rolls committed transactions forward and takes the others back, the newest first. The caller holds the lease.
 pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -> Result<Vec<Recovered>, Error> {
@@ -63,12 +63,7 @@ fn sweep(shared: &Shared) -> Result<(), Error> {
     let mut tags = HashSet::new();
     for entry in Dir::read_from(shared.tree.root()).map_err(fail)? {
         let entry = entry.map_err(fail)?;
-        let hex = entry
-            .file_name()
-            .to_bytes()
-            .strip_prefix(STAGING_PREFIX)
-            .and_then(|hex| std::str::from_utf8(hex).ok());
-        tags.extend(hex.and_then(|hex| u64::from_str_radix(hex, 16).ok()));
+        tags.extend(staging_tag(entry.file_name().to_bytes()));
     }
     tags.extend(crate::parked::tags(shared)?);
     if tags.is_empty() {

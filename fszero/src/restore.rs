@@ -6,7 +6,7 @@
 
 mod captured;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::parked;
-use crate::publish::{Directories, staging_name, staging_path, temp_name};
+use crate::publish::{Directories, idle_name, idle_path, staging_name, staging_path, temp_name};
 use crate::record::{Batch, Effect};
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
@@ -54,6 +54,7 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
         restorer.batch(batch)?;
     }
     restorer.directories.sync()?;
+    retire(shared, batches)?;
     for batch in batches {
         purge(shared, batch.tag)?;
     }
@@ -62,6 +63,34 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
     result.restored.sort();
     result.restored.dedup();
     Ok(result)
+}
+
+/// Everything is back: from here on nothing is read from the staging directories. Without this a second restoration,
+/// after a crash in the middle of a purge, would take what is missing there for what was put in its place, and remove
+/// from the tree what was there before the cell.
+fn retire(shared: &Shared, batches: &[Batch]) -> Result<(), Error> {
+    let root = shared.tree.root();
+    let mut retired = false;
+    for batch in batches {
+        let idle = idle_name(batch.tag);
+        // What a crash left of an earlier retirement.
+        remove_all(shared, root, &idle, &idle_path(batch.tag))?;
+        match shared
+            .seam
+            .rename(root, &staging_name(batch.tag), root, &idle, Rename::NoReplace)
+        {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(io(&e, "naming", &idle_path(batch.tag))),
+            Ok(()) => retired = true,
+        }
+    }
+    if retired && shared.power() {
+        shared
+            .seam
+            .sync_directory(root)
+            .map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
+    }
+    Ok(())
 }
 
 /// Removes the staging directory of a batch and all it holds, wherever it is.
@@ -96,17 +125,19 @@ pub(crate) fn remove_all(
 
 /// Removes a staging directory in the tree and all it holds.
 pub(crate) fn purge_staging(shared: &Shared, tag: u64) -> Result<(), Error> {
-    let path = staging_path(tag);
-    let staging = match shared.tree.directory(&path) {
-        Ok(staging) => staging,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(e) => return Err(os(e, "opening", &path)),
-    };
-    empty(shared, &staging, &path)?;
-    shared
-        .seam
-        .remove_directory(shared.tree.root(), &staging_name(tag))
-        .map_err(|e| io(&e, "removing", &path))
+    for (name, path) in [(staging_name(tag), staging_path(tag)), (idle_name(tag), idle_path(tag))] {
+        let staging = match shared.tree.directory(&path) {
+            Ok(staging) => staging,
+            Err(Errno::NOENT) => continue,
+            Err(e) => return Err(os(e, "opening", &path)),
+        };
+        empty(shared, &staging, &path)?;
+        shared
+            .seam
+            .remove_directory(shared.tree.root(), &name)
+            .map_err(|e| io(&e, "removing", &path))?;
+    }
+    Ok(())
 }
 
 /// Removes everything in a directory of ours. What was put into a directory that we had moved aside goes with it: only
@@ -207,14 +238,29 @@ impl Restorer<'_> {
         };
         let mut ties = ties(&batch.effects);
         let (mut moved, mut directory_moved) = (false, false);
+        // What was taken out of the tree and may not be durably out of it yet.
+        let mut uncreated: BTreeSet<Vec<u8>> = BTreeSet::new();
         for (at, effect) in batch.effects.iter().enumerate().rev() {
             // As in publication: what is moved out of a directory must not be lost while that directory's removal is
             // kept, and a path means another directory once one has moved.
             let made_directory = matches!(effect, Effect::Create { after, .. } if after.is_directory());
-            if directory_moved || (moved && made_directory) {
+            // And what comes back must not be taken for what is on its way out below it.
+            let back = match effect {
+                Effect::Rename { from: path, .. } | Effect::Remove { path, .. } => {
+                    let below = [path.as_bytes(), b"/"].concat();
+                    let mut range = uncreated.range(below.clone()..);
+                    range.next().is_some_and(|path| path.starts_with(&below))
+                }
+                _ => false,
+            };
+            if directory_moved || (moved && made_directory) || back {
                 self.directories.sync()?;
                 (moved, directory_moved) = (false, false);
+                uncreated.clear();
                 self.directories.mark(&staging)?;
+            }
+            if let Effect::Create { path, .. } = effect {
+                uncreated.insert(path.as_bytes().to_vec());
             }
             if let Effect::Rename { before, .. } = effect {
                 moved = true;

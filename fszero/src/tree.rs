@@ -19,6 +19,17 @@ use crate::node::{Meta, Node};
 /// The staging directory of a batch is named so, directly under the root, with the batch's tag behind it.
 pub(crate) const STAGING_PREFIX: &[u8] = b".fszero-";
 
+/// Ends the name of a staging directory that nothing depends on: not yet complete, or everything is back.
+pub(crate) const IDLE_SUFFIX: &[u8] = b"-idle";
+
+/// The tag of a name that a staging directory may have.
+pub(crate) fn staging_tag(name: &[u8]) -> Option<u64> {
+    let rest = name.strip_prefix(STAGING_PREFIX)?;
+    let hex = rest.strip_suffix(IDLE_SUFFIX).unwrap_or(rest);
+    let digits = hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit);
+    u64::from_str_radix(std::str::from_utf8(hex).ok().filter(|_| digits)?, 16).ok()
+}
+
 /// The root as a capability.
 pub(crate) struct Tree {
     root: OwnedFd,

@@ -35,6 +35,11 @@ const OPERATIONS: &[&str] = &[
     r#"{"symlink": ["a", "s"]}"#,
     r#"{"path": "large", "find": "needle", "replacement": "thread"}"#,
     r#"{"path": "\\xff", "find": "raw", "replacement": "cooked"}"#,
+    // These leave at old places what looks like what was there: a temporary that is missing tells nothing by itself.
+    r#"{"move": ["d", "was"]}, {"mkdir": "d/sub"}, {"path": "d/x", "create": "x\r\n"}, {"path": "d/y", "create": "y"}"#,
+    r#"{"move": ["empty", "full"]}, {"mkdir": "empty"}"#,
+    r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}"#,
+    r#"{"path": "a", "remove": true, "expect": "any"}, {"path": "a", "create": "alpha\nbeta\n"}"#,
 ];
 
 fn prepare(root: &Path) {
