@@ -466,6 +466,18 @@ impl FileEngine for FsZero {
         }
     }
 
+    fn flush(&self) -> Result<(), Error> {
+        if !self.shared.power() {
+            return Ok(());
+        }
+        let pending = self.shared.store.take_pending();
+        let flushed = self.shared.store.make_durable(&pending);
+        if flushed.is_err() {
+            self.shared.store.put_back(pending);
+        }
+        flushed
+    }
+
     fn begin(&self, begin: BeginTransaction) -> Result<Box<dyn Transaction>, Error> {
         Ok(Box::new(Cell::begin(Arc::clone(&self.shared), begin)?))
     }
