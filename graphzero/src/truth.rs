@@ -191,7 +191,12 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let (mut pairs, mut tiers): (HashSet<Pair>, BTreeMap<Confidence, HashSet<Pair>>) = Default::default();
     let mut calls: BTreeMap<Confidence, HashSet<Pair>> = BTreeMap::new();
     let mut owners: HashMap<(&str, &str), Vec<Place>> = HashMap::new();
-    for item in &symbols {
+    // Every site of a function can hold calls, also those that `symbols` does not list.
+    let mut sites = Vec::new();
+    for name in symbols.iter().filter_map(|item| item.symbol.as_deref()).collect::<HashSet<_>>() {
+        sites.extend(asker.all(FindMode::Definitions, name)?);
+    }
+    for item in symbols.iter().chain(&sites) {
         if let Some(symbol) = &item.symbol {
             owners
                 .entry((item.path.as_str(), symbol.as_str()))
