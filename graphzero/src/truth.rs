@@ -193,7 +193,11 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let mut owners: HashMap<(&str, &str), Vec<Place>> = HashMap::new();
     // Every site of a function can hold calls, also those that `symbols` does not list.
     let mut sites = Vec::new();
-    for name in symbols.iter().filter_map(|item| item.symbol.as_deref()).collect::<HashSet<_>>() {
+    for name in symbols
+        .iter()
+        .filter_map(|item| item.symbol.as_deref())
+        .collect::<HashSet<_>>()
+    {
         sites.extend(asker.all(FindMode::Definitions, name)?);
     }
     for item in symbols.iter().chain(&sites) {
@@ -344,7 +348,8 @@ impl Score {
                 let class = self.classifier.missed(name, pair, answer);
                 *self.classes.entry((name, class)).or_default() += 1;
             }
-            self.wrong.extend(wrong.into_iter().map(|(pair, _)| (name, pair.clone())));
+            self.wrong
+                .extend(wrong.into_iter().map(|(pair, _)| (name, pair.clone())));
             self.missed.extend(missed.into_iter().map(|pair| (name, pair.clone())));
         }
     }
@@ -499,7 +504,11 @@ pub fn run(arguments: &[String], print: &mut dyn FnMut(String)) -> Result<Vec<Ro
                 row.wrong,
                 row.missed,
                 row.silent,
-                if row.silent == 0 { row.precision() } else { row.heard_precision() },
+                if row.silent == 0 {
+                    row.precision()
+                } else {
+                    row.heard_precision()
+                },
                 if below { "  SHORT" } else { "" }
             ));
         }

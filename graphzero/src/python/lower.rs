@@ -439,7 +439,12 @@ impl Lower<'_, '_, '_> {
                 }
                 let in_class = self.b.code.scopes[self.b.scope as usize].class;
                 if let Some(Binding::Def(def)) = self.b.bound_here(text) {
-                    if self.b.facts.def_ref(def).is_some_and(|d| !d.kind.is_callable() && !d.kind.is_type()) {
+                    if self
+                        .b
+                        .facts
+                        .def_ref(def)
+                        .is_some_and(|d| !d.kind.is_callable() && !d.kind.is_type())
+                    {
                         self.b.item(def).values.push(value);
                     }
                     self.b.name_use(node, UseKind::Value, false);

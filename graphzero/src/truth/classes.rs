@@ -88,7 +88,10 @@ impl Classifier {
             "in a path"
         } else if before.ends_with('.') {
             "after a dot"
-        } else if after.starts_with(':') && !after.starts_with("::") && (before.is_empty() || before.ends_with(['{', ','])) {
+        } else if after.starts_with(':')
+            && !after.starts_with("::")
+            && (before.is_empty() || before.ends_with(['{', ',']))
+        {
             "as a key"
         } else if after.starts_with('!') && !after.starts_with("!=") {
             "as a macro"

@@ -295,7 +295,13 @@ fn expand(
 fn count(tokens: &[Token]) -> usize {
     tokens
         .iter()
-        .map(|token| if let Token::Group(_, inner) = token { 1 + count(inner) } else { 1 })
+        .map(|token| {
+            if let Token::Group(_, inner) = token {
+                1 + count(inner)
+            } else {
+                1
+            }
+        })
         .sum()
 }
 
@@ -530,7 +536,8 @@ mod tests {
         assert_eq!(names(more, "later"), [("later".into(), Kind::Function)]);
         let nested = "{ (@one $n:ident, $e:expr) => { fn $n() {} }; ($($tt:tt)*) => { m!(@one $($tt)*); } }";
         assert_eq!(names(nested, "passed, f(1)"), [("passed".into(), Kind::Function)]);
-        let rounds = "{ (@one $n:ident $t:ty) => { struct $n($t); }; ($($n:ident: $t:ty),*) => { $( m!(@one $n $t); )* } }";
+        let rounds =
+            "{ (@one $n:ident $t:ty) => { struct $n($t); }; ($($n:ident: $t:ty),*) => { $( m!(@one $n $t); )* } }";
         assert_eq!(
             names(rounds, "A: u8, B: Vec<u8>"),
             [("A".into(), Kind::Struct), ("B".into(), Kind::Struct)]
