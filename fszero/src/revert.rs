@@ -81,9 +81,8 @@ fn backwards(batch: &Batch) -> Vec<&Effect> {
         let Effect::Captured { before, after, .. } = effect else {
             return false;
         };
-        let replaced = || {
-            before.as_ref().is_some_and(Node::is_directory) && !after.as_ref().is_some_and(Node::is_directory)
-        };
+        let replaced =
+            || before.as_ref().is_some_and(Node::is_directory) && !after.as_ref().is_some_and(Node::is_directory);
         before.is_some() && (after.is_none() || replaced())
     };
     let (back, mut rest): (Vec<_>, Vec<_>) = effects.into_iter().partition(comes_back);
