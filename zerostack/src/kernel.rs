@@ -86,7 +86,7 @@ impl ZeroKernel {
             );
         }
         let files = engines::files(&config, &root, &store)?;
-        let structure = engines::structure(&config);
+        let structure = engines::structure(&config, transient.is_none().then_some(&*store))?;
         let tokens = engines::tokens(&config);
         let places = Places {
             named_root: config.root.clone(),
