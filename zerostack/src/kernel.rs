@@ -91,7 +91,7 @@ impl ZeroKernel {
         let root = resolve_root(&config)?;
         let (store, transient) = location::make(&config.store, &root)?;
         let files = engines::files(&config, &root, &store)?;
-        let structure = engines::structure(&config);
+        let structure = engines::structure(&config, transient.is_none().then_some(&*store))?;
         let tokens = engines::tokens(&config);
         let places = Places {
             named_root: config.root.clone(),
