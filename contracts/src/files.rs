@@ -299,7 +299,16 @@ pub trait FileEngine: Send + Sync {
     ///
     /// # Errors
     /// `busy` while cells live; `corrupt`, `io`.
-    fn collect(&self, roots: &[Digest], token: &CancelToken) -> Result<Collected, Error>;
+    fn collect(&self, roots: &[Digest], token: &CancelToken) -> Result<Collected, Error> {
+        self.collect_around(roots, &[], token)
+    }
+
+    /// Collects as [`collect`](Self::collect), without following what the `opaque` objects name: they are kept if they are
+    /// reached, and reach nothing themselves.
+    ///
+    /// # Errors
+    /// As for [`collect`](Self::collect).
+    fn collect_around(&self, roots: &[Digest], opaque: &[Digest], token: &CancelToken) -> Result<Collected, Error>;
 
     /// Checks every object and journal frame.
     ///

@@ -27,6 +27,8 @@ enum Reach {
 struct Marks<'a> {
     shared: &'a Shared,
     known: HashSet<Digest>,
+    /// What they name is not followed.
+    opaque: HashSet<Digest>,
     reached: HashMap<Digest, Reach>,
     todo: Vec<Digest>,
 }
@@ -39,6 +41,10 @@ impl Marks<'_> {
     }
 
     fn record(&mut self, digest: Digest) {
+        if self.opaque.contains(&digest) {
+            self.reached.entry(digest).or_insert(Reach::Leaf);
+            return;
+        }
         if self.reached.insert(digest, Reach::Record) != Some(Reach::Record) {
             self.todo.push(digest);
         }
@@ -119,7 +125,12 @@ fn digests_in(bytes: &[u8]) -> impl Iterator<Item = Digest> {
 }
 
 /// Removes objects that nothing reaches. Needs to be alone: no transaction is alive in any process.
-pub(crate) fn collect(shared: &Shared, roots: &[Digest], token: &CancelToken) -> Result<Collected, Error> {
+pub(crate) fn collect(
+    shared: &Shared,
+    roots: &[Digest],
+    opaque: &[Digest],
+    token: &CancelToken,
+) -> Result<Collected, Error> {
     let Some(_alone) = shared.live_lock(true, false)? else {
         return Err(Error::new(
             ErrorKind::Busy,
@@ -131,6 +142,7 @@ pub(crate) fn collect(shared: &Shared, roots: &[Digest], token: &CancelToken) ->
     let mut marks = Marks {
         shared,
         known,
+        opaque: opaque.iter().copied().collect(),
         reached: HashMap::new(),
         todo: Vec::new(),
     };

@@ -525,8 +525,8 @@ impl FileEngine for FsZero {
         crate::revert::revert(&self.shared, cell, paths, begin, token)
     }
 
-    fn collect(&self, roots: &[Digest], token: &CancelToken) -> Result<Collected, Error> {
-        crate::collect::collect(&self.shared, roots, token)
+    fn collect_around(&self, roots: &[Digest], opaque: &[Digest], token: &CancelToken) -> Result<Collected, Error> {
+        crate::collect::collect(&self.shared, roots, opaque, token)
     }
 
     fn verify(&self, token: &CancelToken) -> Result<Vec<Damage>, Error> {

@@ -13,6 +13,7 @@ use zero_contracts::{
 };
 
 use crate::admission::Interrupt;
+use crate::evidence::SigningKey;
 
 /// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
 #[derive(Clone)]
@@ -43,6 +44,8 @@ pub struct KernelConfig {
     pub engines: Engines,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
+    /// Signs every event.
+    pub signing_key: Option<SigningKey>,
 }
 
 impl KernelConfig {
@@ -62,6 +65,7 @@ impl KernelConfig {
             policy: None,
             engines: Engines::default(),
             concurrent_cells: 16,
+            signing_key: None,
         }
     }
 }

@@ -7,11 +7,15 @@ mod admission;
 mod cell;
 pub mod config;
 mod engines;
+pub mod evidence;
 mod execute;
 mod facts;
 pub mod frame;
+mod history;
 mod kernel;
 mod location;
+mod maintenance;
+mod migrate;
 mod ops;
 mod record;
 mod recovery;
@@ -27,6 +31,8 @@ pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
 pub use kernel::{Leftovers, Status, ZeroKernel};
+pub use maintenance::{GcOptions, GcReport};
+pub use migrate::{Migrated, migrate};
 pub use record::canonical_json;
 pub use session::Session;
 pub use sessions::EventEntry;

@@ -19,11 +19,14 @@ pub fn canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_jcs::to_vec(value).map_err(|e| Error::new(ErrorKind::Internal, format!("cannot write canonical JSON: {e}")))
 }
 
-/// Stores an event in its canonical form; its digest is its integrity digest.
+/// Signs an event if the host has a key, and stores it in its canonical form; its digest is its integrity digest.
 ///
 /// # Errors
 /// `budget`, `io`.
 pub(crate) fn store_event(kernel: &Kernel, event: &mut Event) -> Result<Digest> {
+    if let Some(key) = &kernel.config.signing_key {
+        key.sign(event)?;
+    }
     kernel.objects.put(&canonical_json(event)?)
 }
 
@@ -81,15 +84,83 @@ mod tests {
     use serde_json::json;
     use zero_contracts::Digest;
 
+    fn canonical(text: &str) -> String {
+        let value: Value = serde_json::from_str(text).unwrap();
+        String::from_utf8(canonical_json(&value).unwrap()).unwrap()
+    }
+
+    /// The examples that RFC 8785 publishes: sections 3.2.2 to 3.2.4 (one object through each stage) and 3.2.3 (sorting).
     #[test]
-    fn canonical_form_follows_rfc_8785() {
-        // Section 3.2.2 and 3.2.3 of RFC 8785: numbers as ECMAScript writes them, keys in UTF-16 order.
-        let value =
-            json!({"\u{20ac}": 333333333.3333333_f64, "\r": 1e30, "1": 4.50, "\u{1f600}": 2e-3, "\u{fb33}": 1e-27});
-        assert_eq!(
-            String::from_utf8(canonical_json(&value).unwrap()).unwrap(),
-            "{\"\\r\":1e+30,\"1\":4.5,\"€\":333333333.3333333,\"😀\":0.002,\"\u{fb33}\":1e-27}"
+    fn the_examples_of_rfc_8785() {
+        let input = r#"{
+            "numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+            "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+            "literals": [null, true, false]
+        }"#;
+        let wanted = r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}"#;
+        assert_eq!(canonical(input), wanted);
+        // Section 3.2.4 gives the bytes.
+        assert!(
+            canonical(input)
+                .as_bytes()
+                .starts_with(&[0x7b, 0x22, 0x6c, 0x69, 0x74, 0x65, 0x72, 0x61, 0x6c, 0x73])
         );
+
+        let input = r#"{
+            "\u20ac": "Euro Sign", "\r": "Carriage Return", "\ufb33": "Hebrew Letter Dalet With Dagesh", "1": "One",
+            "\ud83d\ude00": "Emoji: Grinning Face", "\u0080": "Control", "\u00f6": "Latin Small Letter O With Diaeresis"
+        }"#;
+        let text = canonical(input);
+        let order: Vec<_> = [
+            "Carriage Return",
+            "One",
+            "Control",
+            "Latin Small Letter O With Diaeresis",
+            "Euro Sign",
+            "Emoji: Grinning Face",
+            "Hebrew Letter Dalet With Dagesh",
+        ]
+        .iter()
+        .map(|value| text.find(value).unwrap())
+        .collect();
+        assert!(order.is_sorted(), "{text}");
+    }
+
+    /// Appendix B of RFC 8785: IEEE 754 bits, and how ECMAScript writes the number.
+    #[test]
+    fn the_numbers_of_rfc_8785() {
+        for (bits, wanted) in [
+            (0x0000_0000_0000_0000_u64, "0"),
+            (0x8000_0000_0000_0000, "0"),
+            (0x0000_0000_0000_0001, "5e-324"),
+            (0x8000_0000_0000_0001, "-5e-324"),
+            (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+            (0xffef_ffff_ffff_ffff, "-1.7976931348623157e+308"),
+            (0x4340_0000_0000_0000, "9007199254740992"),
+            (0xc340_0000_0000_0000, "-9007199254740992"),
+            (0x4430_0000_0000_0000, "295147905179352830000"),
+            (0x44b5_2d02_c7e1_4af5, "9.999999999999997e+22"),
+            (0x44b5_2d02_c7e1_4af6, "1e+23"),
+            (0x44b5_2d02_c7e1_4af7, "1.0000000000000001e+23"),
+            (0x444b_1ae4_d6e2_ef4e, "999999999999999700000"),
+            (0x444b_1ae4_d6e2_ef4f, "999999999999999900000"),
+            (0x444b_1ae4_d6e2_ef50, "1e+21"),
+            (0x3eb0_c6f7_a0b5_ed8c, "9.999999999999997e-7"),
+            (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+            (0x41b3_de43_5555_5553, "333333333.3333332"),
+            (0x41b3_de43_5555_5554, "333333333.33333325"),
+            (0x41b3_de43_5555_5555, "333333333.3333333"),
+            (0x41b3_de43_5555_5556, "333333333.3333334"),
+            (0x41b3_de43_5555_5557, "333333333.33333343"),
+            (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
+            (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
+        ] {
+            let text = canonical_json(&f64::from_bits(bits)).unwrap();
+            assert_eq!(String::from_utf8(text).unwrap(), wanted, "{bits:016x}");
+        }
+        for unwritable in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            assert!(canonical_json(&unwritable).is_err());
+        }
     }
 
     #[test]

@@ -4,7 +4,10 @@
 //! applied, and every reader of a session's head first applies what is missing. For cells without file effects a row here
 //! is the commit. Heads change only under the session's head lock.
 
+mod schema;
+
 use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -15,22 +18,6 @@ use zero_contracts::files::CommitRecord;
 use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, FileEngine, SessionName};
 
 use crate::config::Result;
-
-/// Version of the database's schema, kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 1;
-
-const SCHEMA: &str = "
-    CREATE TABLE journal (applied INTEGER NOT NULL);
-    INSERT INTO journal VALUES (0);
-    CREATE TABLE sessions (name TEXT PRIMARY KEY, state BLOB, event BLOB) WITHOUT ROWID;
-    CREATE TABLE events (
-        id INTEGER PRIMARY KEY,
-        session TEXT NOT NULL,
-        cell TEXT NOT NULL UNIQUE,
-        digest BLOB NOT NULL
-    );
-    CREATE INDEX events_by_session ON events (session, id);
-";
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -48,6 +35,39 @@ pub struct EventEntry {
     pub cell: CellId,
     /// The event's digest.
     pub event: Digest,
+}
+
+/// The database's file in the store.
+pub(crate) const DATABASE: &str = "sessions.sqlite";
+
+fn connect(database: &Path) -> Result<Connection> {
+    let connection = Connection::open(database).map_err(sql)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(sql)?;
+    connection.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
+    connection.pragma_update(None, "synchronous", "normal").map_err(sql)?;
+    Ok(connection)
+}
+
+/// Brings an older database of a store to the present version, all or nothing; `step` is called before each step. Returns
+/// the versions before and after.
+///
+/// # Errors
+/// `not_found` if the store has no database; `unsupported` for a newer version; `corrupt`, `io`, `busy`.
+pub(crate) fn migrate(store: &Path, step: &mut dyn FnMut(&str)) -> Result<(i64, i64)> {
+    let database = store.join(DATABASE);
+    if !database.exists() {
+        return Err(Error::new(ErrorKind::NotFound, "there is no store to migrate").with_path(store.display()));
+    }
+    schema::migrate(&mut connect(&database)?, step)
+}
+
+/// What the events of a session that were pruned left behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Pruned {
+    /// How many there were.
+    pub events: u64,
+    /// The digest of the last of them: what the first kept event's `previous` names.
+    pub anchor: Option<Digest>,
 }
 
 /// The database and the head locks of one store.
@@ -91,35 +111,8 @@ impl Sessions {
     pub fn open(store: &Path) -> Result<Self> {
         let locks = store.join("heads");
         std::fs::create_dir_all(&locks).map_err(|e| Error::from_io(&e, "making the store's lock directory"))?;
-        let mut connection = Connection::open(store.join("sessions.sqlite")).map_err(sql)?;
-        connection.busy_timeout(Duration::from_secs(10)).map_err(sql)?;
-        connection.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
-        connection.pragma_update(None, "synchronous", "normal").map_err(sql)?;
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(sql)?;
-        match transaction
-            .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
-            .map_err(sql)?
-        {
-            0 => {
-                transaction.execute_batch(SCHEMA).map_err(sql)?;
-                transaction
-                    .pragma_update(None, "user_version", SCHEMA_VERSION)
-                    .map_err(sql)?;
-            }
-            SCHEMA_VERSION => {}
-            other => {
-                return Err(Error::new(
-                    ErrorKind::Unsupported,
-                    format!(
-                        "the store's session database has version {other}, this build reads version {SCHEMA_VERSION}: \
-                         use the build that wrote it"
-                    ),
-                ));
-            }
-        }
-        transaction.commit().map_err(sql)?;
+        let mut connection = connect(&store.join(DATABASE))?;
+        schema::prepare(&mut connection)?;
         Ok(Self {
             connection: Mutex::new(connection),
             locks,
@@ -139,16 +132,17 @@ impl Sessions {
     /// `cancelled` and `deadline` from the token; `io`.
     pub fn lock(&self, session: &SessionName, token: &CancelToken) -> Result<HeadLock> {
         let path = self.locks.join(session.as_str());
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|e| Error::from_io(&e, "opening a session's head lock"))?;
+        let open = || {
+            let options = File::options().create(true).truncate(false).write(true).open(&path);
+            options.map_err(|e| Error::from_io(&e, "opening a session's head lock"))
+        };
+        let mut file = open()?;
         let mut pause = Duration::from_micros(50);
         loop {
             match file.try_lock() {
-                Ok(()) => return Ok(HeadLock { _file: file }),
+                Ok(()) if is_at(&file, &path) => return Ok(HeadLock { _file: file }),
+                // A collection removed it between the opening and the locking.
+                Ok(()) => file = open()?,
                 Err(std::fs::TryLockError::WouldBlock) => {
                     token.check()?;
                     thread::sleep(pause);
@@ -246,6 +240,137 @@ impl Sessions {
         transaction.commit().map_err(sql)
     }
 
+    /// Returns the names of all sessions, in order.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn names(&self) -> Result<Vec<SessionName>> {
+        let connection = self.connection();
+        let mut query = connection
+            .prepare_cached("SELECT name FROM sessions ORDER BY name")
+            .map_err(sql)?;
+        let names = query.query_map([], |row| row.get::<_, String>(0)).map_err(sql)?;
+        names.map(|name| SessionName::new(name.map_err(sql)?)).collect()
+    }
+
+    /// Returns where every session stands.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn heads(&self) -> Result<Vec<Head>> {
+        self.names()?.iter().map(|name| self.head(name)).collect()
+    }
+
+    /// Returns the digests of all events that are kept, of every session.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn all_events(&self) -> Result<Vec<Digest>> {
+        let connection = self.connection();
+        let mut query = connection.prepare_cached("SELECT digest FROM events").map_err(sql)?;
+        let events = query.query_map([], |row| row.get(0).map(Some)).map_err(sql)?;
+        events
+            .filter_map(|event| event.map_err(sql).and_then(digest).transpose())
+            .collect()
+    }
+
+    /// Forgets all but the latest events of a session; the caller holds its head lock. Returns how many were forgotten.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn prune(&self, session: &SessionName, keep: u64) -> Result<u64> {
+        let mut connection = self.connection();
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(sql)?;
+        let last: Option<(i64, Vec<u8>)> = transaction
+            .query_row(
+                "SELECT id, digest FROM events WHERE session = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2",
+                params![session.as_str(), as_sql(keep)],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(sql)?;
+        let Some((id, anchor)) = last else { return Ok(0) };
+        let pruned = transaction
+            .execute(
+                "DELETE FROM events WHERE session = ?1 AND id <= ?2",
+                params![session.as_str(), id],
+            )
+            .map_err(sql)?;
+        transaction
+            .execute(
+                "UPDATE sessions SET anchor = ?2, pruned = pruned + ?3 WHERE name = ?1",
+                params![session.as_str(), anchor, as_sql(pruned as u64)],
+            )
+            .map_err(sql)?;
+        transaction.commit().map_err(sql)?;
+        Ok(pruned as u64)
+    }
+
+    /// Returns what a session's pruned events left behind.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn pruned(&self, session: &SessionName) -> Result<Pruned> {
+        let row: Option<(i64, Option<Vec<u8>>)> = self
+            .connection()
+            .prepare_cached("SELECT pruned, anchor FROM sessions WHERE name = ?1")
+            .and_then(|mut query| {
+                query
+                    .query_row([session.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()
+            })
+            .map_err(sql)?;
+        let Some((events, anchor)) = row else {
+            return Ok(Pruned::default());
+        };
+        Ok(Pruned {
+            events: u64::try_from(events).unwrap_or(0),
+            anchor: digest(anchor)?,
+        })
+    }
+
+    /// Moves everything from the write-ahead log into the database and flushes it.
+    ///
+    /// # Errors
+    /// `io`, `busy`.
+    pub fn checkpoint(&self) -> Result<()> {
+        let connection = self.connection();
+        connection.pragma_update(None, "synchronous", "full").map_err(sql)?;
+        let busy: i64 = connection
+            .query_row("PRAGMA wal_checkpoint(FULL)", [], |row| row.get(0))
+            .map_err(sql)?;
+        if busy != 0 {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                "another host reads the session database: try again",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Removes the lock files that nobody holds; returns how many. A session that comes back makes its own again.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn sweep_locks(&self) -> Result<u64> {
+        let failed = |e: std::io::Error| Error::from_io(&e, "sweeping the store's locks");
+        let mut removed = 0;
+        for entry in std::fs::read_dir(&self.locks).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let Ok(file) = File::options().write(true).open(&path) else {
+                continue;
+            };
+            // Removed while it is held: whoever opened it before finds out when the lock is granted.
+            if file.try_lock().is_ok() && is_at(&file, &path) {
+                std::fs::remove_file(&path).map_err(failed)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
     /// Returns a session's latest events, newest first.
     ///
     /// # Errors
@@ -272,6 +397,15 @@ impl Sessions {
     }
 }
 
+/// Whether an open file is still the one of this name.
+fn is_at(file: &File, path: &Path) -> bool {
+    let same = |a: &std::fs::Metadata, b: &std::fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(open), Ok(named)) => same(&open, &named),
+        _ => false,
+    }
+}
+
 /// SQLite's integers are signed; a journal never comes near 2^63 records.
 fn as_sql(sequence: u64) -> i64 {
     i64::try_from(sequence).unwrap_or(i64::MAX)
@@ -289,7 +423,8 @@ fn append(connection: &Connection, session: &SessionName, cell: &CellId, head: H
     let bytes = |digest: Option<Digest>| digest.map(|digest| digest.as_bytes().to_vec());
     connection
         .prepare_cached(
-            "INSERT INTO sessions VALUES (?1, ?2, ?3) ON CONFLICT (name) DO UPDATE SET state = ?2, event = ?3",
+            "INSERT INTO sessions (name, state, event) VALUES (?1, ?2, ?3)
+             ON CONFLICT (name) DO UPDATE SET state = ?2, event = ?3",
         )
         .and_then(|mut query| query.execute(params![session.as_str(), bytes(head.state), bytes(head.event)]))
         .map_err(sql)?;
@@ -336,14 +471,54 @@ mod tests {
     }
 
     #[test]
+    fn a_pruned_session_keeps_its_latest_events_and_an_anchor() {
+        let store = tempfile::tempdir().unwrap();
+        let sessions = Sessions::open(store.path()).unwrap();
+        let (session, other) = (SessionName::default(), SessionName::new("other").unwrap());
+        let event = |n: u32| Digest::of(&n.to_le_bytes());
+        for n in 0..10 {
+            let head = Head {
+                state: None,
+                event: Some(event(n)),
+            };
+            let of = if n % 5 == 4 { &other } else { &session };
+            sessions.append(of, &cell(n), head, false).unwrap();
+        }
+        assert_eq!(sessions.prune(&session, 8).unwrap(), 0);
+        assert_eq!(sessions.pruned(&session).unwrap(), Pruned::default());
+        assert_eq!(
+            (
+                sessions.prune(&session, 3).unwrap(),
+                sessions.prune(&session, 2).unwrap()
+            ),
+            (5, 1)
+        );
+        let pruned = sessions.pruned(&session).unwrap();
+        assert_eq!((pruned.events, pruned.anchor), (6, Some(event(6))));
+        let left: Vec<_> = sessions
+            .events(&session, 10)
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.event)
+            .collect();
+        assert_eq!(left, [event(8), event(7)]);
+        assert_eq!(
+            (sessions.all_events().unwrap().len(), sessions.names().unwrap().len()),
+            (4, 2)
+        );
+    }
+
+    #[test]
     fn a_newer_database_is_refused() {
         let store = tempfile::tempdir().unwrap();
         drop(Sessions::open(store.path()).unwrap());
         let connection = Connection::open(store.path().join("sessions.sqlite")).unwrap();
         connection
-            .pragma_update(None, "user_version", SCHEMA_VERSION + 1)
+            .pragma_update(None, "user_version", schema::VERSION + 1)
             .unwrap();
-        assert_eq!(Sessions::open(store.path()).err().unwrap().kind, ErrorKind::Unsupported);
+        let error = Sessions::open(store.path()).err().unwrap();
+        assert_eq!(error.kind, ErrorKind::Unsupported);
+        assert!(error.detail.contains("at least as new"), "{error}");
     }
 
     #[test]
@@ -357,7 +532,10 @@ mod tests {
             ErrorKind::Deadline
         );
         assert!(sessions.lock(&SessionName::new("other").unwrap(), &token).is_ok());
+        // A lock file that is held is not swept, and one that was swept locks again.
+        assert_eq!(sessions.sweep_locks().unwrap(), 1);
         drop(held);
+        assert_eq!(sessions.sweep_locks().unwrap(), 1);
         assert!(sessions.lock(&SessionName::default(), &CancelToken::new()).is_ok());
     }
 }

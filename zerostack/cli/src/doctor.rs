@@ -8,7 +8,7 @@ use zerostack::contracts::response::{CaptureTier, Outcome};
 use zerostack::contracts::{CancelToken, Error};
 use zerostack::{KernelConfig, StoreLocation, ZeroKernel};
 
-use crate::{Workspace, fail, print};
+use crate::print;
 
 /// Says what this machine allows, by trying it in a temporary workspace; with `--root` also how that store is.
 #[derive(Args)]
@@ -19,13 +19,6 @@ pub struct Doctor {
     /// The store's directory; without it one in the user's state directory.
     #[arg(long, value_name = "DIR", requires = "root")]
     store: Option<std::path::PathBuf>,
-}
-
-/// Checks every stored object and journal frame of a workspace's store.
-#[derive(Args)]
-pub struct Verify {
-    #[command(flatten)]
-    workspace: Workspace,
 }
 
 /// One thing that was tried.
@@ -76,28 +69,6 @@ impl Doctor {
         let healthy = checks.iter().all(|check| check.ok);
         print(&serde_json::json!({ "healthy": healthy, "checks": checks }));
         if healthy { ExitCode::SUCCESS } else { ExitCode::from(1) }
-    }
-}
-
-impl Verify {
-    /// Checks the store; the exit code is 0 if nothing is damaged.
-    pub fn run(self) -> ExitCode {
-        let damage = self
-            .workspace
-            .config()
-            .and_then(ZeroKernel::open)
-            .and_then(|kernel| kernel.verify(&CancelToken::new()));
-        match damage {
-            Ok(damage) => {
-                print(&serde_json::json!({ "valid": damage.is_empty(), "damage": damage }));
-                if damage.is_empty() {
-                    ExitCode::SUCCESS
-                } else {
-                    ExitCode::from(1)
-                }
-            }
-            Err(error) => fail(&error),
-        }
     }
 }
 

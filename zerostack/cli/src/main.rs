@@ -6,6 +6,9 @@
 mod doctor;
 mod exec;
 mod log;
+mod store;
+mod undo;
+mod verify;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,8 +31,14 @@ enum Command {
     Exec(exec::Exec),
     /// Print the session's latest events.
     Log(log::Log),
-    /// Check every stored object and journal frame.
-    Verify(doctor::Verify),
+    /// Take back what a cell committed.
+    Undo(undo::Undo),
+    /// Check a file of evidence, or a store with its chains.
+    Verify(verify::Verify),
+    /// Remove what nothing in the store refers to any more.
+    Gc(store::Gc),
+    /// Bring an older store to the format of this build.
+    Migrate(store::Migrate),
     /// Say what this machine allows and how the store is.
     Doctor(doctor::Doctor),
 }
@@ -69,7 +78,10 @@ fn main() -> ExitCode {
     match cli.command {
         Command::Exec(exec) => exec.run(),
         Command::Log(log) => log.run(),
+        Command::Undo(undo) => undo.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Gc(gc) => gc.run(),
+        Command::Migrate(migrate) => migrate.run(),
         Command::Doctor(doctor) => doctor.run(),
     }
 }

@@ -10,6 +10,7 @@ mod frame_support;
 mod frame_web;
 mod hub_crash;
 mod hub_edit;
+mod hub_evidence;
 mod hub_failures;
 mod hub_find;
 mod hub_host;

@@ -118,7 +118,7 @@ fn log_and_verify_look_at_what_exec_left() {
     );
     exec(root.path(), store.path(), &["--session", "other"], "return 1");
     let (root, store) = (root.path().to_str().unwrap(), store.path().to_str().unwrap());
-    let log = kernel(&["log", "--root", root, "--store", store], "");
+    let log = kernel(&["log", "--json", "--root", root, "--store", store], "");
     let events = json(&log);
     assert_eq!((log.status.code(), events.as_array().unwrap().len()), (Some(0), 1));
     assert_eq!(events[0]["event"]["receipts"][0]["path"], "a");
@@ -139,4 +139,119 @@ fn doctor_tries_what_the_machine_allows() {
         "{report:#}"
     );
     assert_eq!(report["checks"].as_array().unwrap().len(), 4);
+}
+
+/// Runs a command that must succeed, and returns its standard output.
+#[track_caller]
+fn succeeds(arguments: &[&str], stdin: &str) -> String {
+    let output = kernel(arguments, stdin);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn undo_takes_back_what_exec_did() {
+    let (root, store) = workspace();
+    let done = exec(
+        root.path(),
+        store.path(),
+        &[],
+        "await z.edit('a', {find: '1', replacement: '2'}); await z.edit('b', {create: 'x'})",
+    );
+    let event = json(&done)["event"].as_str().unwrap().to_owned();
+    let at = [
+        "--root",
+        root.path().to_str().unwrap(),
+        "--store",
+        store.path().to_str().unwrap(),
+    ];
+    let a = || std::fs::read_to_string(root.path().join("a")).unwrap();
+    let dry = succeeds(&[&["undo", &event, "--dry-run"], &at[..]].concat(), "");
+    assert!(dry.contains("-2\\n") && a() == "2\n", "{dry}");
+    succeeds(&[&["undo", &event, "--path", "a"], &at[..]].concat(), "");
+    assert!(a() == "1\n" && root.path().join("b").exists());
+    // What was undone is not as the cell left it any more: told by the exit code.
+    let rest = kernel(&[&["undo", &event], &at[..]].concat(), "");
+    assert_eq!(rest.status.code(), Some(1));
+    assert_eq!(json(&rest)["conflicts"][0]["path"], "a");
+    assert!(!root.path().join("b").exists());
+    assert_eq!(
+        kernel(&[&["undo", "nonsense"], &at[..]].concat(), "").status.code(),
+        Some(1)
+    );
+}
+
+#[test]
+fn a_log_is_read_by_people_and_its_exports_by_verify() {
+    let (root, store) = workspace();
+    exec(
+        root.path(),
+        store.path(),
+        &[],
+        "await z.edit('a', {find: '1', replacement: '2'}); await z.run('exit 3')",
+    );
+    exec(root.path(), store.path(), &[], "throw new Error('so it goes')");
+    let at = [
+        "--root",
+        root.path().to_str().unwrap(),
+        "--store",
+        store.path().to_str().unwrap(),
+    ];
+    let log = succeeds(&[&["log"], &at[..]].concat(), "");
+    for part in [
+        "z://event/",
+        "Completed in",
+        "changed a",
+        "ran sh -c exit 3: exit code 3",
+        "exception: Error: so it goes",
+        "T",
+    ] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    let chain = succeeds(&[&["log", "--chain"], &at[..]].concat(), "");
+    let verification: Value = serde_json::from_str(&succeeds(&["verify", "-"], &chain)).unwrap();
+    assert_eq!(
+        (&verification["valid"], &verification["scope"]),
+        (&true.into(), &"integrity only".into())
+    );
+    let event = log.lines().next().unwrap();
+    let event = succeeds(&[&["log", "--event", event], &at[..]].concat(), "");
+    succeeds(&["verify", "-"], &event);
+    let broken = kernel(&["verify", "-"], &event.replace("so it goes", "so it went"));
+    assert_eq!(
+        (broken.status.code(), &json(&broken)["valid"]),
+        (Some(1), &false.into())
+    );
+    assert_eq!(kernel(&["verify"], "").status.code(), Some(2));
+}
+
+#[test]
+fn gc_and_migrate_keep_a_store() {
+    let (root, store) = workspace();
+    for n in 0..4 {
+        exec(root.path(), store.path(), &[], &format!("return {n}"));
+    }
+    let at = [
+        "--root",
+        root.path().to_str().unwrap(),
+        "--store",
+        store.path().to_str().unwrap(),
+    ];
+    let report: Value =
+        serde_json::from_str(&succeeds(&[&["gc", "--keep-events", "1"], &at[..]].concat(), "")).unwrap();
+    assert_eq!(
+        (&report["eventsPruned"], &report["lockFilesRemoved"]),
+        (&3.into(), &1.into())
+    );
+    succeeds(&[&["verify"], &at[..]].concat(), "");
+    let migrated: Value = serde_json::from_str(&succeeds(&[&["migrate"], &at[..]].concat(), "")).unwrap();
+    assert_eq!(migrated["from"], migrated["to"]);
+    let nothing = tempfile::tempdir().unwrap();
+    let at = [
+        "--root",
+        root.path().to_str().unwrap(),
+        "--store",
+        nothing.path().to_str().unwrap(),
+    ];
+    assert_eq!(kernel(&[&["migrate"], &at[..]].concat(), "").status.code(), Some(1));
 }

@@ -1,0 +1,91 @@
+//! `zero-kernel verify`: a store with its chains, or a file of evidence with nothing else.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+use zerostack::contracts::{CancelToken, Error, SessionName};
+use zerostack::{KernelConfig, StoreLocation, ZeroKernel, evidence};
+
+use crate::{fail, print};
+
+/// Checks a file of evidence (an exported event or chain, a receipt), or with `--root` every stored object, journal frame
+/// and chain of events of a workspace's store.
+#[derive(Args)]
+pub struct Verify {
+    /// The file; `-` for standard input.
+    #[arg(value_name = "FILE", required_unless_present = "root")]
+    file: Option<PathBuf>,
+    /// The public key that must have signed: 64 hexadecimal digits.
+    #[arg(long, value_name = "HEX")]
+    key: Option<String>,
+    /// The workspace root.
+    #[arg(long, value_name = "DIR", conflicts_with = "file")]
+    root: Option<PathBuf>,
+    /// The session whose chain is checked; without it all are.
+    #[arg(long, value_name = "NAME", requires = "root")]
+    session: Option<String>,
+    /// The store's directory; without it one in the user's state directory.
+    #[arg(long, value_name = "DIR", requires = "root")]
+    store: Option<PathBuf>,
+}
+
+impl Verify {
+    /// Checks and prints what was found; the exit code is 0 if nothing is invalid.
+    pub fn run(self) -> ExitCode {
+        let checked = match (&self.file, &self.root) {
+            (Some(file), _) => self.check_file(file),
+            (None, Some(root)) => self.check_store(root),
+            (None, None) => Err(Error::invalid("name a file, or a workspace with --root")),
+        };
+        match checked {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(1),
+            Err(error) => fail(&error),
+        }
+    }
+
+    fn check_file(&self, file: &std::path::Path) -> Result<bool, Error> {
+        let read = if file.as_os_str() == "-" {
+            let mut bytes = Vec::new();
+            std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut bytes).map(|_| bytes)
+        } else {
+            std::fs::read(file)
+        };
+        let bytes = read.map_err(|e| Error::from_io(&e, file.display()).with_path(file.display()))?;
+        let verification = evidence::verify(&bytes, self.key.as_deref());
+        print(&verification);
+        Ok(verification.valid)
+    }
+
+    fn check_store(&self, root: &std::path::Path) -> Result<bool, Error> {
+        let mut config = KernelConfig::new(root);
+        if let Some(store) = &self.store {
+            config.store = StoreLocation::At(store.clone());
+        }
+        let only = self.session.as_ref().map(SessionName::new).transpose()?;
+        let kernel = ZeroKernel::open(config)?;
+        let damage = kernel.verify(&CancelToken::new())?;
+        let mut chains = Vec::new();
+        for session in kernel.sessions()? {
+            if only.as_ref().is_none_or(|only| *only == session) {
+                let verification = kernel.verify_chain(&session, self.key.as_deref())?;
+                chains.push((session, verification));
+            }
+        }
+        let valid = damage.is_empty()
+            && chains.iter().all(|(_, chain)| {
+                chain
+                    .checks
+                    .iter()
+                    .all(|check| check.verdict != evidence::Verdict::Invalid)
+            });
+        let chains: Vec<_> = chains
+            .into_iter()
+            .map(|(session, verification)| json!({ "session": session, "verification": verification }))
+            .collect();
+        print(&json!({ "valid": valid, "damage": damage, "chains": chains }));
+        Ok(valid)
+    }
+}
