@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde_json::Value;
 use zero_contracts::files::Durability;
 use zero_contracts::{
-    Budgets, CancelToken, CellId, Content, Error, FileEngine, Operation, SessionName, StructureEngine, TokenEngine,
-    WorkspacePath,
+    Budgets, CancelToken, CellId, Content, Error, FileEngine, Operation, SessionName, SourceView, StructureEngine,
+    TokenEngine, WorkspacePath,
 };
 
 use crate::admission::Interrupt;
@@ -44,6 +44,8 @@ pub struct KernelConfig {
     pub engines: Engines,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
+    /// Further trees that `z.read` and `z.find` see as `mount:NAME/path`, and nothing can change. A name has no `/`.
+    pub mounts: BTreeMap<String, Arc<dyn SourceView>>,
     /// Signs every event.
     pub signing_key: Option<SigningKey>,
 }
@@ -65,6 +67,7 @@ impl KernelConfig {
             policy: None,
             engines: Engines::default(),
             concurrent_cells: 16,
+            mounts: BTreeMap::new(),
             signing_key: None,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zero_contracts::{
-    CancelToken, CellId, Digest, Error, ErrorKind, Event, FileEngine, ObjectStore, SessionName, StructureEngine,
-    TokenEngine,
+    CancelToken, CellId, Digest, Error, ErrorKind, Event, FileEngine, ObjectStore, SessionName, SourceView,
+    StructureEngine, TokenEngine,
 };
 
 use crate::admission::{Admission, Scope};
@@ -88,16 +88,18 @@ impl ZeroKernel {
     /// another version; `denied`, `corrupt`, `io`.
     #[tracing::instrument(level = "debug", skip_all, fields(root = %config.root.display()))]
     pub fn open(config: KernelConfig) -> Result<Self> {
+        if let Some(name) = config.mounts.keys().find(|name| name.is_empty() || name.contains('/')) {
+            return Err(Error::invalid(format!(
+                "`{name}` cannot name a mount: a name is not empty and has no `/`"
+            ))
+            .with_path("mounts"));
+        }
         let root = resolve_root(&config)?;
         let (store, transient) = location::make(&config.store, &root)?;
         let files = engines::files(&config, &root, &store)?;
         let structure = engines::structure(&config, transient.is_none().then_some(&*store))?;
         let tokens = engines::tokens(&config);
-        let places = Places {
-            named_root: config.root.clone(),
-            root,
-            store,
-        };
+        let places = Places { root, store };
         if zero_supervisor::lease::is_held_by_ancestor(&places.store) {
             return Err(Error::new(
                 ErrorKind::Busy,
@@ -214,6 +216,14 @@ impl ZeroKernel {
 }
 
 impl Kernel {
+    /// Finds a read-only mount by its name.
+    pub(crate) fn mount(&self, name: &str) -> Result<&Arc<dyn SourceView>> {
+        self.config.mounts.get(name).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("the host mounted nothing as `{name}`"))
+                .with_accepted(self.config.mounts.keys().map(|name| format!("mount:{name}/")))
+        })
+    }
+
     pub(crate) fn event(&self, event: &Digest) -> Result<Event> {
         serde_json::from_slice(&self.objects.get(event)?)
             .map_err(|e| Error::new(ErrorKind::Corrupt, format!("{event} is not an event: {e}")))

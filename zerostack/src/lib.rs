@@ -8,6 +8,7 @@ mod cell;
 pub mod config;
 mod engines;
 pub mod evidence;
+mod examine;
 mod execute;
 mod facts;
 pub mod frame;
@@ -30,6 +31,7 @@ pub use admission::Interrupt;
 pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
+pub use examine::{Readable, StoreReport, examine};
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use maintenance::{GcOptions, GcReport};
 pub use migrate::{Migrated, migrate};

@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 use zerostack::contracts::response::{CaptureTier, Outcome};
 use zerostack::contracts::{CancelToken, Error};
-use zerostack::{KernelConfig, StoreLocation, ZeroKernel};
+use zerostack::{KernelConfig, StoreLocation, StoreReport, ZeroKernel};
 
 use crate::print;
 
@@ -59,15 +59,22 @@ impl Doctor {
             ),
             Check::of("commands", commands()),
         ];
+        let mut store_report = None;
         if let Some(root) = &self.root {
             let mut config = KernelConfig::new(root);
             if let Some(store) = &self.store {
                 config.store = StoreLocation::At(store.clone());
             }
-            checks.push(Check::of("store", store(config).map_err(|e| e.to_string())));
+            let (check, report) = store(&config);
+            checks.push(Check::of("store", check));
+            store_report = report;
         }
         let healthy = checks.iter().all(|check| check.ok);
-        print(&serde_json::json!({ "healthy": healthy, "checks": checks }));
+        let mut document = serde_json::json!({ "healthy": healthy, "checks": checks });
+        if let Some(report) = store_report {
+            document["store"] = serde_json::json!(report);
+        }
+        print(&document);
         if healthy { ExitCode::SUCCESS } else { ExitCode::from(1) }
     }
 }
@@ -111,18 +118,24 @@ fn commands() -> Result<String, String> {
     ))
 }
 
-fn store(config: KernelConfig) -> Result<String, Error> {
-    let kernel = ZeroKernel::open(config)?;
-    let status = kernel.status()?;
-    let damage = kernel.verify(&CancelToken::new())?;
-    match damage.first() {
-        None => Ok(status.store.display().to_string()),
-        Some(first) => Err(Error::invalid(format!(
-            "{} part(s) of the store are damaged, first {}: {}; `zero-kernel verify` lists them",
-            damage.len(),
-            first.what,
-            first.detail
-        ))),
+/// How a workspace's store is, in a line and whole.
+fn store(config: &KernelConfig) -> (Result<String, String>, Option<StoreReport>) {
+    match zerostack::examine(config, &CancelToken::new()) {
+        Err(error) => (Err(error.to_string()), None),
+        Ok(report) => {
+            let line = if report.healthy {
+                Ok(report.store.display().to_string())
+            } else {
+                Err(format!(
+                    "{} thing(s) are lost and {} part(s) damaged; {} event(s) and {} commit(s) can still be read",
+                    report.lost.len(),
+                    report.damage.len(),
+                    report.readable.events,
+                    report.readable.commits
+                ))
+            };
+            (line, Some(report))
+        }
     }
 }
 

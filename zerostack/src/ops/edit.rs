@@ -29,6 +29,13 @@ pub(crate) fn edit(cell: &Arc<Cell>, request: EditRequest, token: &CancelToken) 
                 .with_path("target")
                 .with_accepted(["a workspace path", "z://snapshot/<64 hexadecimal digits> of one file"]));
         }
+        Target::Mount(..) => {
+            return Err(Error::new(
+                ErrorKind::Denied,
+                format!("`{target}` lies in a mount, which nothing can change"),
+            )
+            .with_path(target));
+        }
         Target::External(_) => {
             return Err(Error::new(
                 ErrorKind::OutsideWorkspace,

@@ -21,7 +21,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, Handle, Result, Sour
 use super::reply;
 use crate::cell::{Cell, lock};
 use crate::frame::CallReply;
-use crate::targets::Target;
+use crate::targets::{Target, in_mount};
 use select::Selection;
 
 /// Tokens of a view's preview.
@@ -34,7 +34,14 @@ const PREVIEW_BYTES: usize = 64;
 pub(crate) fn read(cell: &Arc<Cell>, request: ReadRequest, token: &CancelToken) -> Result<CallReply> {
     let options = &request.options;
     let result = match cell.kernel.places.target(&request.target)? {
-        Target::Path(path) => read_path(cell, &path, options, token),
+        Target::Path(path) => {
+            let tree = Tree {
+                view: cell.view(),
+                mount: None,
+            };
+            read_path(cell, &tree, &path, options, token)
+        }
+        Target::Mount(mount, path) => read_mount(cell, &mount, &path, options, token),
         Target::Handle(handle) => handle::read(cell, handle, options, token),
         Target::External(path) => read_external(cell, &path, options, token),
     };
@@ -103,14 +110,20 @@ fn file_options(options: &ReadOptions) -> [(&'static str, bool); 7] {
     ]
 }
 
-fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &CancelToken) -> Result<ReadResult> {
-    let view = cell.view();
+fn read_path(
+    cell: &Cell,
+    tree: &Tree<'_>,
+    path: &WorkspacePath,
+    options: &ReadOptions,
+    token: &CancelToken,
+) -> Result<ReadResult> {
+    let view = &*tree.view;
     let Some(entry) = view.resolve(path)? else {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no `{path}`")).with_path(path));
     };
     if entry.kind == EntryKind::Directory {
         refuse(&file_options(options), "a directory")?;
-        return directory::list(&*view, &entry.path, options, token).map(ReadResult::Directory);
+        return directory::list(view, &entry.path, options, token).map(ReadResult::Directory);
     }
     refuse(&directory_options(options), "a file")?;
     let selection = Selection::of(options)?;
@@ -124,7 +137,7 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
                 ),
             ));
         }
-        return large_view(cell, &*view, &entry, token).map(ReadResult::View);
+        return large_view(cell, tree, &entry, token).map(ReadResult::View);
     }
     let heap = cell.budgets.heap_bytes;
     if entry.bytes > heap {
@@ -138,9 +151,9 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
     }
     let content = view.read(path, token)?;
     // Both names are noted: an edit may use the symlink or its target.
-    cell.note_read(path.clone(), content.digest, content.bytes.len() as u64);
+    cell.note_read(tree.name(path)?, content.digest, content.bytes.len() as u64);
     if content.entry.path != *path {
-        lock(&cell.reads).note(content.entry.path.clone(), content.digest);
+        lock(&cell.reads).note(tree.name(&content.entry.path)?, content.digest);
     }
     let mode = content.entry.mode;
     let snapshot = |cell: &Cell| -> Result<Handle> {
@@ -179,6 +192,54 @@ fn read_path(cell: &Cell, path: &WorkspacePath, options: &ReadOptions, token: &C
         )));
     }
     Ok(ReadResult::Whole(whole(content.bytes.to_vec())))
+}
+
+/// Reads from a read-only mount: nothing of it can guard an edit.
+fn read_mount(
+    cell: &Cell,
+    mount: &str,
+    path: &WorkspacePath,
+    options: &ReadOptions,
+    token: &CancelToken,
+) -> Result<ReadResult> {
+    refuse(&[("snapshot", options.snapshot)], "a mount, which nothing can change")?;
+    let tree = Tree {
+        view: Arc::clone(cell.kernel.mount(mount)?),
+        mount: Some(mount),
+    };
+    let mut result = read_path(cell, &tree, path, options, token).map_err(|e| match &e.path {
+        Some(at) if *at == path.to_string() => {
+            let at = in_mount(mount, at);
+            e.with_path(at)
+        }
+        _ => e,
+    })?;
+    match &mut result {
+        ReadResult::Partial(part) => part.snapshot = None,
+        ReadResult::Directory(listing) => {
+            for entry in &mut listing.entries {
+                entry.path = tree.name(&entry.path)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(result)
+}
+
+/// A tree that is read: the cell's own, or a mount.
+struct Tree<'a> {
+    view: Arc<dyn SourceView>,
+    mount: Option<&'a str>,
+}
+
+impl Tree<'_> {
+    /// Names a path of this tree as a cell does.
+    fn name(&self, path: &WorkspacePath) -> Result<WorkspacePath> {
+        match self.mount {
+            None => Ok(path.clone()),
+            Some(mount) => in_mount(mount, &path.to_string()).parse(),
+        }
+    }
 }
 
 fn read_external(cell: &Cell, file: &Path, options: &ReadOptions, token: &CancelToken) -> Result<ReadResult> {
@@ -236,7 +297,8 @@ fn whole(bytes: Vec<u8>) -> Content {
 }
 
 /// Stores a large file while reading it and shows a projection.
-fn large_view(cell: &Cell, view: &dyn SourceView, entry: &Entry, token: &CancelToken) -> Result<FileView> {
+fn large_view(cell: &Cell, tree: &Tree<'_>, entry: &Entry, token: &CancelToken) -> Result<FileView> {
+    let view = &*tree.view;
     let mut reader = view.open(&entry.path)?;
     let mut head = Vec::new();
     (&mut reader)
@@ -256,7 +318,7 @@ fn large_view(cell: &Cell, view: &dyn SourceView, entry: &Entry, token: &CancelT
         )
         .retryable(true));
     }
-    cell.note_read(entry.path.clone(), digest, bytes);
+    cell.note_read(tree.name(&entry.path)?, digest, bytes);
     stored_view(cell, digest, bytes, &head, Some(&entry.path), token)
 }
 

@@ -255,3 +255,93 @@ fn gc_and_migrate_keep_a_store() {
     ];
     assert_eq!(kernel(&[&["migrate"], &at[..]].concat(), "").status.code(), Some(1));
 }
+
+#[test]
+fn doctor_says_of_a_damaged_store_what_is_lost_and_what_can_be_read() {
+    let (root, store) = workspace();
+    exec(
+        root.path(),
+        store.path(),
+        &[],
+        "await z.edit('a', {find: '1', replacement: '2'})",
+    );
+    // What is in the journal, too, is had from there: this event is in an object alone.
+    let done = exec(
+        root.path(),
+        store.path(),
+        &[],
+        "await z.state.set('k', 1); return 'two'",
+    );
+    let at = [
+        "--root",
+        root.path().to_str().unwrap(),
+        "--store",
+        store.path().to_str().unwrap(),
+    ];
+    let doctor = || {
+        let output = kernel(&[&["doctor"], &at[..]].concat(), "");
+        (output.status.code(), json(&output)["store"].clone())
+    };
+    let (code, report) = doctor();
+    assert_eq!(
+        (code, &report["healthy"], &report["lost"]),
+        (Some(0), &true.into(), &serde_json::json!([])),
+        "{report:#}"
+    );
+    assert_eq!(
+        report["readable"],
+        serde_json::json!({"sessions": 1, "events": 2, "commits": 1})
+    );
+
+    // An event's object is overwritten.
+    let hex = json(&done)["event"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("z://event/")
+        .to_owned();
+    let object = store.path().join("objects").join(&hex[..2]).join(&hex[2..]);
+    std::fs::write(&object, "{}").unwrap();
+    let (code, report) = doctor();
+    assert_eq!((code, &report["healthy"]), (Some(1), &false.into()));
+    assert!(
+        report["lost"][0].as_str().unwrap().contains(&hex) && report["readable"]["events"] == 1,
+        "{report:#}"
+    );
+    assert!(
+        report["damage"][0]["what"].as_str().unwrap().contains(&hex),
+        "{report:#}"
+    );
+    // Life goes on beside it.
+    assert_eq!(
+        exec(root.path(), store.path(), &[], "return z.state.get('k')")
+            .status
+            .code(),
+        Some(0)
+    );
+
+    // The database is no database any more: what the journal holds can still be read.
+    for file in ["sessions.sqlite", "sessions.sqlite-wal", "sessions.sqlite-shm"] {
+        let path = store.path().join(file);
+        if path.exists() {
+            std::fs::write(path, "not a database, and long enough to be looked at ".repeat(50)).unwrap();
+        }
+    }
+    let (code, report) = doctor();
+    assert_eq!(code, Some(1));
+    let lost = report["lost"].to_string();
+    assert!(lost.contains("the names of the sessions"), "{report:#}");
+    assert_eq!(report["readable"]["commits"], 1);
+    let verify = kernel(&[&["verify"], &at[..]].concat(), "");
+    assert_eq!(
+        (verify.status.code(), json(&verify)["error"]["kind"].clone()),
+        (Some(1), "corrupt".into())
+    );
+
+    // A store of a newer format is told as such.
+    std::fs::write(store.path().join("format"), "zerostack store 999\n").unwrap();
+    let (code, report) = doctor();
+    assert!(
+        code == Some(1) && report["lost"][0].as_str().unwrap().contains("the whole store"),
+        "{report:#}"
+    );
+}
