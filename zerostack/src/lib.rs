@@ -8,6 +8,7 @@ pub mod config;
 mod engines;
 mod facts;
 pub mod frame;
+mod instructions;
 mod kernel;
 mod ops;
 mod record;
@@ -16,6 +17,7 @@ mod settle;
 mod targets;
 
 pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
+pub use instructions::instructions;
 pub use kernel::{Status, ZeroKernel};
 pub use record::canonical_json;
 pub use sessions::EventEntry;
