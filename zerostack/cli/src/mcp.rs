@@ -4,8 +4,10 @@
 //! are cancelled, their commands end with them, and the process goes.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -17,6 +19,7 @@ use rmcp::service::{RequestContext, RoleServer};
 use rmcp::{ErrorData, ServerHandler, ServiceExt};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::io::{AsyncRead, ReadBuf};
 use zerostack::contracts::json::from_value;
 use zerostack::contracts::response::Outcome;
 use zerostack::contracts::{CancelToken, Response};
@@ -60,10 +63,20 @@ impl Mcp {
             end: end.clone(),
         };
         let served = runtime.block_on(async {
-            let running = server
-                .serve(rmcp::transport::stdio())
-                .await
-                .map_err(|why| why.to_string())?;
+            let (input, output) = rmcp::transport::io::stdio_pipes();
+            let input = UntilEnd {
+                input,
+                end: end.clone(),
+            };
+            let running = server.serve((input, output)).await.map_err(|why| why.to_string())?;
+            let (interrupt, stop) = (end.clone(), Mutex::new(Some(running.cancellation_token())));
+            ctrlc::set_handler(move || {
+                interrupt.cancel();
+                if let Some(stop) = stop.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                    stop.cancel();
+                }
+            })
+            .map_err(|why| format!("cannot listen for interrupts: {why}"))?;
             running.waiting().await.map_err(|why| why.to_string())
         });
         end.cancel();
@@ -80,6 +93,32 @@ impl Mcp {
                 ExitCode::from(1)
             }
         }
+    }
+}
+
+/// Standard input, whose end cancels every cell: otherwise the SDK would wait for their answers, which nobody hears.
+struct UntilEnd<R> {
+    input: R,
+    end: CancelToken,
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for UntilEnd<R> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.input).poll_read(context, buffer);
+        let ended = match &polled {
+            Poll::Ready(Ok(())) => buffer.filled().len() == before && buffer.remaining() > 0,
+            Poll::Ready(Err(_)) => true,
+            Poll::Pending => false,
+        };
+        if ended {
+            self.end.cancel();
+        }
+        polled
     }
 }
 

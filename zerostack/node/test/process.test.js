@@ -11,7 +11,7 @@ const { setTimeout: sleep } = require('node:timers/promises');
 const { promisify } = require('node:util');
 const { Worker } = require('node:worker_threads');
 
-const { directory, workspace, value } = require('./support');
+const { directory, processes, workspace, value } = require('./support');
 
 const here = path.join(__dirname, '..');
 
@@ -24,20 +24,6 @@ const OPEN = `
   const { ZeroKernel } = require('@zerostack/zero-kernel');
   const kernel = new ZeroKernel({ root: process.argv[1], store: 'transient' });
 `;
-
-/** Processes whose command line has a word. */
-function processes(word) {
-  const found = [];
-  for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    try {
-      const line = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-      if (line.includes(word) && Number(pid) !== process.pid) found.push(line);
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
-  return found;
-}
 
 test('the event loop goes on while cells compute', async (t) => {
   const { kernel } = workspace(t);
@@ -75,33 +61,51 @@ test('a pending cell keeps the process alive, an idle kernel does not', async (t
   assert.equal(stdout, '7\n');
 });
 
-test('a process that exits with live cells ends cleanly, and takes their commands and the transient store with it', async (t) => {
+/** Starts cells in a Node of its own, of which one runs a command; ends it by `last` when the command runs, and says how. */
+async function dying(t, last) {
+  const root = directory(t);
   const mark = `mark${process.pid}x${Date.now()}`;
-  const exit = `${OPEN}
+  const source = `${OPEN}
+    process.stdin.resume().once('end', () => { ${last} });
     kernel.initialize().then(({ store }) => {
       console.log(store);
       for (let n = 0; n < 4; n++) kernel.executeCell('for (;;) {}');
-      kernel.executeCell("await z.edit('a', { create: '1' }); await z.run('exec sleep 1000 ${mark}')").catch(() => {});
+      kernel.executeCell("await z.edit('a', { create: '1' }); await z.run(['sh', '-c', 'sleep 1000; true', '${mark}'])");
       kernel.executeCell('await new Promise(() => setTimeout(() => {}, 60000))');
-      setTimeout(() => process.exit(5), 400);
     });`;
-  const root = directory(t);
-  await assert.rejects(node(exit, root), (why) => {
-    assert.deepEqual([why.code, why.signal, why.stderr], [5, null, '']);
-    assert.ok(!fs.existsSync(why.stdout.trim()), 'the transient store is still there');
-    return true;
-  });
+  const child = spawn(process.execPath, ['-e', source, root], { cwd: here });
+  const said = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr']) child[stream].on('data', (text) => (said[stream] += text));
+  const ended = new Promise((resolve) => child.once('close', (code, signal) => resolve({ code, signal })));
+  // This process has the word in no argument of its own; the child has it in its program.
+  for (let tries = 0; processes(`true\0${mark}`).length === 0 && tries < 200; tries++) await sleep(50);
+  assert.ok(processes(`true\0${mark}`).length > 0, said.stderr);
+  child.stdin.end();
+  const { code, signal } = await ended;
+  return { root, mark, code, signal, stderr: said.stderr, store: said.stdout.trim() };
+}
+
+test('a process that exits with live cells ends cleanly, and takes their commands and the transient store with it', async (t) => {
+  const { root, mark, code, signal, stderr, store } = await dying(t, 'process.exit(5)');
+  assert.deepEqual([code, signal, stderr], [5, null, '']);
+  assert.ok(!fs.existsSync(store), 'the transient store is still there');
   assert.deepEqual(fs.readdirSync(root), []);
   assert.deepEqual(processes(mark), []);
 });
 
-test('an uncaught exception and a killed process leave no command behind', async (t) => {
-  for (const [n, last] of ["setTimeout(() => { throw new Error('mine') }, 300)", "setTimeout(() => process.kill(process.pid, 'SIGKILL'), 300)"].entries()) {
-    const mark = `mark${process.pid}x${Date.now()}n${n}`;
-    await assert.rejects(node(`${OPEN} kernel.executeCell("await z.run('exec sleep 1000 ${mark}')"); ${last}`, directory(t)));
-    for (let tries = 0; processes(mark).length > 0 && tries < 50; tries++) await sleep(100);
-    assert.deepEqual(processes(mark), []);
-  }
+test('an uncaught exception ends its cells in the same way', async (t) => {
+  const { root, mark, code, stderr, store } = await dying(t, "throw new Error('mine')");
+  assert.equal(code, 1);
+  assert.match(stderr, /Error: mine/);
+  assert.deepEqual([fs.readdirSync(root), processes(mark), fs.existsSync(store)], [[], [], false]);
+});
+
+test('a killed process leaves no command behind', async (t) => {
+  const { mark, signal, store } = await dying(t, "process.kill(process.pid, 'SIGKILL')");
+  t.after(() => fs.rmSync(store, { recursive: true, force: true }));
+  assert.equal(signal, 'SIGKILL');
+  for (let tries = 0; processes(mark).length > 0 && tries < 100; tries++) await sleep(50);
+  assert.deepEqual(processes(mark), []);
 });
 
 test('workers have kernels of their own, also in a process that has none, and can be terminated at any time', async (t) => {

@@ -31,4 +31,18 @@ async function value(kernel, source, options) {
   return response.value;
 }
 
-module.exports = { directory, workspace, value };
+/** Processes whose command line has a word. */
+function processes(word) {
+  const found = [];
+  for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      const line = fs.readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+      if (line.includes(word) && Number(pid) !== process.pid) found.push(line);
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+  return found;
+}
+
+module.exports = { directory, processes, workspace, value };
