@@ -80,9 +80,10 @@ impl Mcp {
             running.waiting().await.map_err(|why| why.to_string())
         });
         end.cancel();
-        let deadline = Instant::now() + PATIENCE;
-        while kernel.status().is_ok_and(|status| status.running > 0) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
+        if let Ok(left) = kernel.shutdown(PATIENCE)
+            && !left.is_empty()
+        {
+            eprintln!("zero-kernel: not proven gone: {left:?}");
         }
         // A read of standard input may still wait on a thread of the runtime.
         runtime.shutdown_background();

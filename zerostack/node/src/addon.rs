@@ -88,10 +88,22 @@ impl Addon {
             .start(number, move |call| host.call(call, &method, &arguments));
     }
 
+    /// Takes the kernel that a call made (`fork`), once.
+    #[napi]
+    pub fn made(&self, kernel: &Kernel, number: u32) -> Option<Kernel> {
+        kernel.0.take_made(number).map(|host| self.keep(host))
+    }
+
     /// Cancels a call, if it still runs.
     #[napi]
     pub fn cancel(&self, number: u32) {
         self.all.mailbox.cancel(number);
+    }
+
+    /// Ends what a cell waits for, and lets the cell go on; returns how many of its calls were at work.
+    #[napi]
+    pub fn interrupt(&self, number: u32) -> u32 {
+        u32::try_from(self.all.mailbox.interrupt(number)).unwrap_or(u32::MAX)
     }
 
     /// Answers a question: JSON text, or what went wrong.

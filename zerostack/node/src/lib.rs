@@ -17,6 +17,8 @@
 #![allow(clippy::missing_safety_doc, reason = "the attribute macro of napi writes functions")]
 
 mod addon;
+mod cell;
+mod functions;
 mod host;
 mod mailbox;
 mod options;

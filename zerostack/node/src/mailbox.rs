@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use napi::bindgen_prelude::{FnArgs, Function};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Status};
+use zerostack::Interrupt;
 use zerostack::contracts::{CancelToken, Error, ErrorKind};
 
 /// What a message is about; the number is known to `index.js`.
@@ -49,7 +50,7 @@ pub struct Mailbox {
 #[derive(Default)]
 struct Work {
     closed: bool,
-    calls: HashMap<u32, CancelToken>,
+    calls: HashMap<u32, (CancelToken, Interrupt)>,
     questions: HashMap<u32, Sender<Result<String, String>>>,
     asked: u32,
 }
@@ -101,13 +102,14 @@ impl Mailbox {
             mailbox: Arc::clone(self),
             number,
             cancel: CancelToken::new(),
+            interrupt: Interrupt::new(),
         };
         {
             let mut work = lock(&self.work);
             if work.closed {
                 return;
             }
-            work.calls.insert(number, call.cancel.clone());
+            work.calls.insert(number, (call.cancel.clone(), call.interrupt.clone()));
         }
         let refused = {
             let running = Running(Arc::clone(self), number);
@@ -132,9 +134,15 @@ impl Mailbox {
 
     /// Cancels a call, if it still runs.
     pub fn cancel(&self, number: u32) {
-        if let Some(token) = lock(&self.work).calls.get(&number) {
+        if let Some((token, _)) = lock(&self.work).calls.get(&number) {
             token.cancel();
         }
+    }
+
+    /// Ends what a cell waits for, and lets the cell go on; returns how many of its calls were at work.
+    pub fn interrupt(&self, number: u32) -> usize {
+        let work = lock(&self.work);
+        work.calls.get(&number).map_or(0, |(_, interrupt)| interrupt.fire())
     }
 
     /// Sends a message, unless the environment has ended.
@@ -193,7 +201,7 @@ impl Mailbox {
         let mut work = lock(&self.work);
         work.closed = true;
         work.questions.clear();
-        for token in work.calls.values() {
+        for (token, _) in work.calls.values() {
             token.cancel();
         }
         drop(work);
@@ -222,6 +230,8 @@ pub struct Call {
     pub number: u32,
     /// Ends it.
     pub cancel: CancelToken,
+    /// Ends what its cell waits for.
+    pub interrupt: Interrupt,
 }
 
 /// Stands in the list of calls until the thread is about to end.

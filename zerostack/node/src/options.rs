@@ -3,12 +3,15 @@
 //! A function of JavaScript arrives as `true` in its place: the function itself stays there.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use zerostack::contracts::files::Durability;
 use zerostack::contracts::{Budgets, SessionName};
 use zerostack::{Commands, ExternalReads, KernelConfig, StoreLocation};
+
+use crate::functions::Functions;
 
 /// How a kernel is opened.
 #[derive(Deserialize)]
@@ -25,9 +28,8 @@ pub struct KernelOptions {
     writable_paths: Vec<PathBuf>,
     durability: Option<Durability>,
     concurrent_cells: Option<usize>,
-    /// Whether there is a policy.
     #[serde(default)]
-    pub policy: bool,
+    policy: bool,
 }
 
 #[derive(Deserialize)]
@@ -45,8 +47,8 @@ enum CommandsOption {
 }
 
 impl KernelOptions {
-    /// Gives the kernel's configuration, without what calls back into JavaScript.
-    pub fn config(self, supervisor: &Path) -> KernelConfig {
+    /// Gives the kernel's configuration.
+    pub fn config(self, supervisor: &Path, functions: &Functions) -> KernelConfig {
         let mut config = KernelConfig::new(self.root);
         config.supervisor = Some(supervisor.to_owned());
         config.store = match self.store {
@@ -80,6 +82,9 @@ impl KernelOptions {
         }
         if let Some(cells) = self.concurrent_cells {
             config.concurrent_cells = cells;
+        }
+        if self.policy {
+            config.policy = Some(Arc::new(functions.clone()));
         }
         config
     }
