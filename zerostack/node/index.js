@@ -1,6 +1,5 @@
 'use strict';
 
-const { ZeroKernelError } = require('./lib/errors');
-const { ZeroKernel } = require('./lib/kernel');
+const { Interrupt, ZeroKernel, ZeroKernelError } = require('./lib/kernel');
 
-module.exports = { ZeroKernel, ZeroKernelError };
+module.exports = { Interrupt, ZeroKernel, ZeroKernelError };

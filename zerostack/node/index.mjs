@@ -1,3 +1,3 @@
 import kernel from './index.js';
 
-export const { ZeroKernel, ZeroKernelError } = kernel;
+export const { Interrupt, ZeroKernel, ZeroKernelError } = kernel;

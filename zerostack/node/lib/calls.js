@@ -11,7 +11,7 @@ const [ANSWERED, REFUSED, TOLD, ASKED] = [0, 1, 2, 3];
 
 /** Calls that have no answer yet. Each keeps its kernel from being forgotten. */
 const pending = new Map();
-/** Listeners of what a call tells while it runs; those of subscriptions, too. */
+/** The number of the last call. */
 let last = 0;
 /** Kernels by number, for the questions of their cells. */
 const kernels = new Map();
@@ -59,7 +59,7 @@ async function reply(number, { kernel, ...question }) {
   }
 }
 
-/** Live calls keep the event loop alive; subscriptions do not. */
+/** Calls that keep the event loop alive: all but those that say otherwise. */
 let live = 0;
 
 function finish(number, call) {
@@ -86,7 +86,12 @@ function start(kernel, method, args, { signal, told, holds = true, keep } = {}) 
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });
   });
-  return { answer, cancel: () => native.cancel(number) };
+  return {
+    answer,
+    cancel: () => native.cancel(number),
+    interrupt: () => native.interrupt(number),
+    made: () => native.made(kernel, number),
+  };
 }
 
 /** JSON text of arguments, in which a function stands for itself as `true`. */
@@ -119,4 +124,4 @@ function kernel(options, asked) {
 
 const forgotten = new FinalizationRegistry((number) => kernels.delete(number));
 
-module.exports = { native, start, kernel };
+module.exports = { addon, start, kernel };

@@ -20,6 +20,12 @@ pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// Returns what a model is told about cells.
+#[napi]
+pub fn instructions() -> &'static str {
+    zerostack::instructions()
+}
+
 /// The kernels of one Node environment.
 #[napi]
 pub struct Addon {

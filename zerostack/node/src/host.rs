@@ -126,7 +126,10 @@ impl Host {
                 lock(&self.made).insert(call.number, Self::of(State::Open(fork)));
                 text(&())
             }
-            "events" => self.tell_events(call),
+            "events" => {
+                let Events {} = from_text(arguments)?;
+                self.tell_events(call)
+            }
             "log" => {
                 let Log { limit } = from_text(arguments)?;
                 text(&log(&self.kernel()?, limit)?)
@@ -220,6 +223,11 @@ struct Fork {
     #[serde(default)]
     attached: bool,
 }
+
+/// JavaScript keeps `persistent` itself.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, expecting = "`persistent` and nothing else")]
+struct Events {}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

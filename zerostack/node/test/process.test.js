@@ -85,6 +85,18 @@ async function dying(t, last) {
   return { root, mark, code, signal, stderr: said.stderr, store: said.stdout.trim() };
 }
 
+test('a subscription keeps the process alive only if it is persistent', async (t) => {
+  const listen = (options, then) => `${OPEN}
+    const events = kernel.events(${options});
+    events.next().then(({ value }) => { console.log(value.event.outcome); ${then} });
+    events.ready.then(() => kernel.executeCell('return 1'));
+    kernel.initialize();`;
+  const open = await node(listen('{ persistent: false }', ''), directory(t));
+  assert.ok(['', 'Completed\n'].includes(open.stdout));
+  const closed = await node(listen('', 'events.return()'), directory(t));
+  assert.equal(closed.stdout, 'Completed\n');
+});
+
 test('a process that exits with live cells ends cleanly, and takes their commands and the transient store with it', async (t) => {
   const { root, mark, code, signal, stderr, store } = await dying(t, 'process.exit(5)');
   assert.deepEqual([code, signal, stderr], [5, null, '']);
