@@ -1,0 +1,8 @@
+//! A simple engine in memory for every trait.
+
+//TMP pub mod files;
+pub mod objects;
+pub mod structure;
+pub(crate) mod text;
+//TMP pub mod tokens;
+pub mod tree;

@@ -1,0 +1,7 @@
+//! One suite for each trait at a border.
+
+//TMP pub mod files;
+pub mod objects;
+pub mod source;
+pub mod structure;
+//TMP pub mod tokens;
