@@ -20,4 +20,4 @@ pub(crate) use faults;
 pub mod objects;
 pub mod source;
 pub mod structure;
-//TMP pub mod tokens;
+pub mod tokens;

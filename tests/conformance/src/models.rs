@@ -4,5 +4,5 @@
 pub mod objects;
 pub mod structure;
 pub(crate) mod text;
-//TMP pub mod tokens;
+pub mod tokens;
 pub mod tree;

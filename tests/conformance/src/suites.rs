@@ -4,4 +4,4 @@
 pub mod objects;
 pub mod source;
 pub mod structure;
-//TMP pub mod tokens;
+pub mod tokens;

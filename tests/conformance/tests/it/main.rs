@@ -5,8 +5,10 @@ mod shipped;
 use zero_conformance::faults::objects::{FaultyObjects, ObjectFault};
 use zero_conformance::faults::source::{FaultyViews, SourceFault};
 use zero_conformance::faults::structure::{FaultyStructure, StructureFault};
+use zero_conformance::faults::tokens::{FaultyTokens, TokenFault};
 use zero_conformance::models::objects::MemoryObjects;
 use zero_conformance::models::structure::PlainStructure;
+use zero_conformance::models::tokens::PlainTokens;
 use zero_conformance::models::tree::MemoryViews;
 use zero_conformance::{Report, suites};
 
@@ -81,4 +83,19 @@ fn defects_of_structure_are_caught() {
 #[test]
 fn graphzero_keeps_its_contract() {
     kept(&suites::structure::run(&|| Box::new(shipped::Graph)));
+}
+
+#[test]
+fn simple_tokens_keep_their_contract() {
+    kept(&suites::tokens::run(&|| Box::new(PlainTokens)));
+}
+
+#[test]
+fn defects_of_tokens_are_caught() {
+    caught(TokenFault::ALL, |fault| suites::tokens::run(&|| Box::new(FaultyTokens::new(*fault))));
+}
+
+#[test]
+fn tokenzero_keeps_its_contract() {
+    kept(&suites::tokens::run(&|| Box::new(shipped::TokensShipped)));
 }

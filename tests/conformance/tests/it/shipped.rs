@@ -12,13 +12,16 @@ use graphzero::GraphZero;
 use tempfile::TempDir;
 use zero_conformance::suites::objects::Objects;
 use zero_conformance::suites::source::Views;
+use tokenzero::{TokenConfig, TokenZero};
 use zero_conformance::suites::structure::Structures;
+use zero_conformance::suites::tokens::Tokens;
 use zero_conformance::tree::{Node, Tree};
 use zero_contracts::apply::FileOperation;
 use zero_contracts::edit::{Change, Expect};
 use zero_contracts::files::{BeginTransaction, ReadLog};
 use zero_contracts::{
-    CancelToken, CellId, Content, Digest, FileEngine, ObjectStore, SourceView, StructureEngine, WorkspacePath,
+    CancelToken, CellId, Content, Digest, FileEngine, ObjectStore, SourceView, StructureEngine, TokenEngine,
+    WorkspacePath,
 };
 
 /// FSZero over a temporary directory.
@@ -190,5 +193,14 @@ pub struct Graph;
 impl Structures for Graph {
     fn engine(&self) -> Arc<dyn StructureEngine> {
         Arc::new(GraphZero::new())
+    }
+}
+
+/// TokenZero.
+pub struct TokensShipped;
+
+impl Tokens for TokensShipped {
+    fn engine(&self) -> Arc<dyn TokenEngine> {
+        Arc::new(TokenZero::new(TokenConfig::default()))
     }
 }
