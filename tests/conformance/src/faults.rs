@@ -16,7 +16,7 @@ macro_rules! faults {
 }
 pub(crate) use faults;
 
-//TMP pub mod files;
+pub mod files;
 pub mod objects;
 pub mod source;
 pub mod structure;

@@ -1,6 +1,7 @@
 //! A simple engine in memory for every trait.
 
-//TMP pub mod files;
+mod edits;
+pub mod files;
 pub mod objects;
 pub mod structure;
 pub(crate) mod text;

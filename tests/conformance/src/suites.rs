@@ -1,6 +1,6 @@
 //! One suite for each trait at a border.
 
-//TMP pub mod files;
+pub mod files;
 pub mod objects;
 pub mod source;
 pub mod structure;

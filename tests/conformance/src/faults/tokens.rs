@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use zero_contracts::tokens::{Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TokenCount};
-use zero_contracts::{
-    CancelToken, Content, Digest, Error, ErrorKind, Handle, LineRange, ObjectStore, TokenEngine,
-};
+use zero_contracts::{CancelToken, Content, Digest, Error, ErrorKind, Handle, LineRange, ObjectStore, TokenEngine};
 
 use crate::models::tokens::PlainTokens;
 use crate::suites::tokens::Tokens;
@@ -127,7 +125,11 @@ impl TokenEngine for FaultyTokens {
     ) -> Result<ProjectedText, Error> {
         let mut how = how.clone();
         let fresh = CancelToken::new();
-        let token = if self.seeded(TokenFault::Uncancellable) { &fresh } else { token };
+        let token = if self.seeded(TokenFault::Uncancellable) {
+            &fresh
+        } else {
+            token
+        };
         match self.fault {
             TokenFault::SmallIsCutToo => how.budget = how.budget.min(PlainTokens.count(text).tokens.max(2) - 1),
             TokenFault::BudgetDoubled => how.budget *= 2,
@@ -193,7 +195,11 @@ impl TokenEngine for FaultyTokens {
         objects: &dyn ObjectStore,
         token: &CancelToken,
     ) -> Result<ProjectedValue, Error> {
-        let budget = if self.seeded(TokenFault::ValueTooLarge) { budget * 3 } else { budget };
+        let budget = if self.seeded(TokenFault::ValueTooLarge) {
+            budget * 3
+        } else {
+            budget
+        };
         let mut shown = PlainTokens.project_value(value, budget, objects, token)?;
         match self.fault {
             TokenFault::ValueIsQuoted => shown.value = Value::String(shown.value.0.to_string()).into(),
@@ -240,9 +246,14 @@ impl TokenEngine for FaultyTokens {
                 next: None,
             })
         };
-        let mut part = match (self.fault, PlainTokens.expand(object, &selector, budget, objects, token)) {
+        let mut part = match (
+            self.fault,
+            PlainTokens.expand(object, &selector, budget, objects, token),
+        ) {
             (TokenFault::PastTheEndIsEmpty, Err(e)) if e.kind == ErrorKind::InvalidInput => empty("")?,
-            (TokenFault::NoPointerIsNull, Err(e)) if matches!(selector, Selector::Pointer(_)) && e.kind == ErrorKind::NotFound => {
+            (TokenFault::NoPointerIsNull, Err(e))
+                if matches!(selector, Selector::Pointer(_)) && e.kind == ErrorKind::NotFound =>
+            {
                 empty("null")?
             }
             (TokenFault::NothingExpandsToNothing, Err(e)) if e.kind == ErrorKind::NotFound => empty("")?,

@@ -55,7 +55,11 @@ fn by_weight(lines: &[&str], kind: TextKind) -> Vec<usize> {
     let failing = |n: &usize| kind == TextKind::Log && ["FAILED", "error"].iter().any(|word| lines[*n].contains(word));
     let ends = (0..lines.len().div_ceil(2)).flat_map(|n| [n, lines.len() - 1 - n]);
     let mut seen = BTreeSet::new();
-    (0..lines.len()).filter(failing).chain(ends).filter(|n| seen.insert(*n)).collect()
+    (0..lines.len())
+        .filter(failing)
+        .chain(ends)
+        .filter(|n| seen.insert(*n))
+        .collect()
 }
 
 fn assemble(lines: &[&str], kept: &BTreeSet<usize>) -> (String, Vec<Cut>) {
@@ -85,7 +89,10 @@ fn project(text: &str, how: &ProjectText<'_>) -> Result<(String, Vec<Cut>), Erro
     }
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let order = by_weight(&lines, how.kind);
-    greatest(order.len(), how.budget, |n| assemble(&lines, &order[..n].iter().copied().collect())).ok_or_else(too_small)
+    greatest(order.len(), how.budget, |n| {
+        assemble(&lines, &order[..n].iter().copied().collect())
+    })
+    .ok_or_else(too_small)
 }
 
 /// A value with strings and arrays cut to a length.
@@ -137,7 +144,9 @@ fn at_pointer<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
         let name = part.replace("~1", "/").replace("~0", "~");
         let found: &RawValue = match name.parse::<usize>() {
             Ok(n) if at.starts_with('[') => serde_json::from_str::<Vec<&RawValue>>(at).ok()?.get(n)?,
-            _ => serde_json::from_str::<BTreeMap<String, &RawValue>>(at).ok()?.get(&name)?,
+            _ => serde_json::from_str::<BTreeMap<String, &RawValue>>(at)
+                .ok()?
+                .get(&name)?,
         };
         at = found.get();
     }
@@ -145,7 +154,10 @@ fn at_pointer<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
 }
 
 fn line_starts(text: &str) -> Vec<usize> {
-    let after = text.match_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
+    let after = text
+        .match_indices('\n')
+        .map(|(at, _)| at + 1)
+        .filter(|at| *at < text.len());
     std::iter::once(0).chain(after).collect()
 }
 
@@ -196,7 +208,11 @@ impl TokenEngine for PlainTokens {
     ) -> Result<ProjectedText, Error> {
         token.check()?;
         let (shown, cuts) = project(text, how)?;
-        let handle = if cuts.is_empty() { None } else { Some(Handle::blob(objects.put(text.as_bytes())?)) };
+        let handle = if cuts.is_empty() {
+            None
+        } else {
+            Some(Handle::blob(objects.put(text.as_bytes())?))
+        };
         Ok(ProjectedText {
             raw: measure(text),
             shown: measure(&shown),

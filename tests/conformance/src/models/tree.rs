@@ -122,6 +122,23 @@ impl Tree {
             .collect()
     }
 
+    /// The tree without what is ignored; `.git` is not in it either.
+    pub(crate) fn without_ignored(&self) -> Self {
+        let mut kept = Self::default();
+        for (path, node) in &self.0 {
+            let parent = path
+                .iter()
+                .rposition(|b| *b == b'/')
+                .map_or(&b""[..], |end| &path[..end]);
+            let above = parent.is_empty() || kept.0.contains_key(parent);
+            let own = path.rsplit(|b| *b == b'/').next() != Some(b".git");
+            if above && own && !self.is_ignored(path, matches!(node, Node::Directory(_))) {
+                kept.0.insert(path.clone(), node.clone());
+            }
+        }
+        kept
+    }
+
     /// Whether a `.gitignore` above says so; names, `name/` and `*.extension` are all it knows.
     fn is_ignored(&self, path: &[u8], directory: bool) -> bool {
         let name = path.rsplit(|b| *b == b'/').next().unwrap_or_default();

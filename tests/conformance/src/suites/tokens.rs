@@ -26,7 +26,10 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Tokens>) -> Report {
 
 const CHECKS: &[(&str, fn(&dyn Tokens) -> Checked)] = &[
     ("nothing is no token", count_nothing),
-    ("a longer text has more tokens, and no fewer than its parts need", count_grows),
+    (
+        "a longer text has more tokens, and no fewer than its parts need",
+        count_grows,
+    ),
     ("the same text counts the same", count_again),
     ("what fits is shown whole", fits_whole),
     ("what is shown fits", fits),
@@ -61,7 +64,9 @@ const CHECKS: &[(&str, fn(&dyn Tokens) -> Checked)] = &[
 ];
 
 fn numbered(lines: usize) -> String {
-    (1..=lines).map(|n| format!("line {n} tells of item {}\n", n * 37)).collect()
+    (1..=lines)
+        .map(|n| format!("line {n} tells of item {}\n", n * 37))
+        .collect()
 }
 
 fn plain(budget: u64) -> ProjectText<'static> {
@@ -82,7 +87,9 @@ struct Projected {
 
 fn project(subject: &dyn Tokens, lines: usize) -> Result<Projected, Stop> {
     let (text, store) = (numbered(lines), MemoryObjects::default());
-    let shown = subject.engine().project_text(&text, &plain(BUDGET), &store, &CancelToken::new())?;
+    let shown = subject
+        .engine()
+        .project_text(&text, &plain(BUDGET), &store, &CancelToken::new())?;
     Ok(Projected { text, shown, store })
 }
 
@@ -121,7 +128,10 @@ fn count_again(subject: &dyn Tokens) -> Checked {
 fn fits_whole(subject: &dyn Tokens) -> Checked {
     let projected = project(subject, 3)?;
     same!(projected.shown.text, projected.text, "the text shown");
-    ensure!(projected.shown.handle.is_none() && projected.shown.cuts.is_empty(), "something is cut");
+    ensure!(
+        projected.shown.handle.is_none() && projected.shown.cuts.is_empty(),
+        "something is cut"
+    );
     Ok(())
 }
 
@@ -138,7 +148,10 @@ fn never_dearer(subject: &dyn Tokens) -> Checked {
     let engine = subject.engine();
     for lines in [1, 10, 28, 40, 60] {
         let projected = project(subject, lines)?;
-        let (raw, shown) = (engine.count(&projected.text).tokens, engine.count(&projected.shown.text).tokens);
+        let (raw, shown) = (
+            engine.count(&projected.text).tokens,
+            engine.count(&projected.shown.text).tokens,
+        );
         ensure!(shown <= raw, "{lines} lines of {raw} tokens are shown by {shown}");
     }
     Ok(())
@@ -147,9 +160,17 @@ fn never_dearer(subject: &dyn Tokens) -> Checked {
 fn told(subject: &dyn Tokens) -> Checked {
     let engine = subject.engine();
     let projected = project(subject, 400)?;
-    same!(projected.shown.shown.tokens, engine.count(&projected.shown.text).tokens, "tokens shown");
+    same!(
+        projected.shown.shown.tokens,
+        engine.count(&projected.shown.text).tokens,
+        "tokens shown"
+    );
     let raw = &projected.shown.raw;
-    ensure!(!raw.exact || raw.tokens == engine.count(&projected.text).tokens, "{} tokens raw", raw.tokens);
+    ensure!(
+        !raw.exact || raw.tokens == engine.count(&projected.text).tokens,
+        "{} tokens raw",
+        raw.tokens
+    );
     Ok(())
 }
 
@@ -162,8 +183,17 @@ fn content(subject: &dyn Tokens) -> Checked {
 fn marked(subject: &dyn Tokens) -> Checked {
     let projected = project(subject, 400)?;
     ensure!(!projected.shown.cuts.is_empty(), "nothing is cut");
-    let strange = projected.shown.text.lines().filter(|line| !projected.text.contains(line)).count();
-    ensure!(strange >= projected.shown.cuts.len(), "{} cuts, {strange} lines that say so", projected.shown.cuts.len());
+    let strange = projected
+        .shown
+        .text
+        .lines()
+        .filter(|line| !projected.text.contains(line))
+        .count();
+    ensure!(
+        strange >= projected.shown.cuts.len(),
+        "{} cuts, {strange} lines that say so",
+        projected.shown.cuts.len()
+    );
     let named = projected.shown.cuts.iter().all(|cut| match &cut.selector {
         Selector::Lines(lines) => projected.shown.text.contains(&lines.first().to_string()),
         Selector::Bytes(bytes) => projected.shown.text.contains(&bytes.start().to_string()),
@@ -189,13 +219,17 @@ fn cuts_come_back(subject: &dyn Tokens) -> Checked {
 fn cut_ranges(subject: &dyn Tokens, projected: &Projected) -> Result<Vec<ByteRange>, Stop> {
     let engine = subject.engine();
     let cuts = projected.shown.cuts.iter();
-    cuts.map(|cut| Ok(projected.expand(&*engine, &cut.selector)?.bytes)).collect()
+    cuts.map(|cut| Ok(projected.expand(&*engine, &cut.selector)?.bytes))
+        .collect()
 }
 
 fn cuts_in_order(subject: &dyn Tokens) -> Checked {
     let projected = project(subject, 400)?;
     let ranges = cut_ranges(subject, &projected)?;
-    ensure!(ranges.windows(2).all(|pair| pair[0].end() <= pair[1].start()), "{ranges:?}");
+    ensure!(
+        ranges.windows(2).all(|pair| pair[0].end() <= pair[1].start()),
+        "{ranges:?}"
+    );
     Ok(())
 }
 
@@ -211,14 +245,21 @@ fn rest_is_shown(subject: &dyn Tokens) -> Checked {
     ensure!(!rest.trim().is_empty(), "nothing is shown");
     let mut shown = projected.shown.text.lines();
     for line in rest.lines().filter(|line| !line.trim().is_empty()) {
-        ensure!(shown.any(|shown| shown.contains(line)), "{line:?} is neither shown nor cut");
+        ensure!(
+            shown.any(|shown| shown.contains(line)),
+            "{line:?} is neither shown nor cut"
+        );
     }
     Ok(())
 }
 
 fn whole_is_stored(subject: &dyn Tokens) -> Checked {
     let projected = project(subject, 400)?;
-    same!(projected.shown.handle.map(|handle| handle.kind), Some(HandleKind::Blob), "the handle's kind");
+    same!(
+        projected.shown.handle.map(|handle| handle.kind),
+        Some(HandleKind::Blob),
+        "the handle's kind"
+    );
     let stored = projected.store.get(&projected.digest()?)?;
     ensure!(stored == projected.text.as_bytes(), "the handle names something else");
     Ok(())
@@ -231,13 +272,19 @@ fn nothing_stored(subject: &dyn Tokens) -> Checked {
 }
 
 fn again(subject: &dyn Tokens) -> Checked {
-    same!(project(subject, 400)?.shown, project(subject, 400)?.shown, "the second projection");
+    same!(
+        project(subject, 400)?.shown,
+        project(subject, 400)?.shown,
+        "the second projection"
+    );
     Ok(())
 }
 
 fn tiny_budget(subject: &dyn Tokens) -> Checked {
     let store = MemoryObjects::default();
-    let shown = subject.engine().project_text(&numbered(400), &plain(1), &store, &CancelToken::new());
+    let shown = subject
+        .engine()
+        .project_text(&numbered(400), &plain(1), &store, &CancelToken::new());
     refused(shown, &[ErrorKind::InvalidInput], "it")
 }
 
@@ -275,7 +322,10 @@ impl ObjectStore for FullStore {
 
 fn failing_store(subject: &dyn Tokens) -> Checked {
     let text = numbered(400);
-    match subject.engine().project_text(&text, &plain(BUDGET), &FullStore, &CancelToken::new()) {
+    match subject
+        .engine()
+        .project_text(&text, &plain(BUDGET), &FullStore, &CancelToken::new())
+    {
         Ok(shown) => same!(shown.text, text, "what is shown"),
         Err(e) => same!(e.kind, ErrorKind::Budget, "the error"),
     }
@@ -291,7 +341,9 @@ fn log(subject: &dyn Tokens) -> Checked {
         ..plain(BUDGET)
     };
     let store = MemoryObjects::default();
-    let shown = subject.engine().project_text(&lines.join("\n"), &how, &store, &CancelToken::new())?;
+    let shown = subject
+        .engine()
+        .project_text(&lines.join("\n"), &how, &store, &CancelToken::new())?;
     ensure!(shown.text.contains("the_needle"), "its name is not shown");
     ensure!(shown.text.contains("left == right"), "its message is not shown");
     Ok(())
@@ -301,7 +353,9 @@ fn cancelled(subject: &dyn Tokens) -> Checked {
     let token = CancelToken::new();
     token.cancel();
     let store = MemoryObjects::default();
-    let shown = subject.engine().project_text(&numbered(3_000), &plain(BUDGET), &store, &token);
+    let shown = subject
+        .engine()
+        .project_text(&numbered(3_000), &plain(BUDGET), &store, &token);
     refused(shown, &[ErrorKind::Cancelled], "it")
 }
 
@@ -309,7 +363,9 @@ fn object(subject: &dyn Tokens) -> Checked {
     let projected = project(subject, 400)?;
     let store = MemoryObjects::default();
     let digest = store.put(projected.text.as_bytes())?;
-    let shown = subject.engine().project_object(&digest, &plain(BUDGET), &store, &CancelToken::new())?;
+    let shown = subject
+        .engine()
+        .project_object(&digest, &plain(BUDGET), &store, &CancelToken::new())?;
     same!(shown.text, projected.shown.text, "the text shown");
     same!(shown.handle, Some(Handle::blob(digest)), "the handle");
     Ok(())
@@ -318,8 +374,14 @@ fn object(subject: &dyn Tokens) -> Checked {
 fn object_outside_utf8(subject: &dyn Tokens) -> Checked {
     let store = MemoryObjects::default();
     let digest = store.put(b"before \xff after\n")?;
-    let shown = subject.engine().project_object(&digest, &plain(BUDGET), &store, &CancelToken::new())?;
-    ensure!(shown.text.contains("before \u{fffd} after"), "{:?} is shown", shown.text);
+    let shown = subject
+        .engine()
+        .project_object(&digest, &plain(BUDGET), &store, &CancelToken::new())?;
+    ensure!(
+        shown.text.contains("before \u{fffd} after"),
+        "{:?} is shown",
+        shown.text
+    );
     Ok(())
 }
 
@@ -345,7 +407,9 @@ fn large() -> Value {
 fn value_whole(subject: &dyn Tokens) -> Checked {
     let value = json!({"a": [1, 2, {"b": null}], "c": "text"});
     let store = MemoryObjects::default();
-    let shown = subject.engine().project_value(&value, BUDGET, &store, &CancelToken::new())?;
+    let shown = subject
+        .engine()
+        .project_value(&value, BUDGET, &store, &CancelToken::new())?;
     same!(shown.value.0, value, "the value shown");
     ensure!(shown.handle.is_none() && shown.cuts.is_empty(), "something is cut");
     Ok(())
@@ -353,11 +417,26 @@ fn value_whole(subject: &dyn Tokens) -> Checked {
 
 fn value_shape(subject: &dyn Tokens) -> Checked {
     let store = MemoryObjects::default();
-    let shown = subject.engine().project_value(&large(), 600, &store, &CancelToken::new())?.value.0;
-    same!((&shown["name"], &shown["ok"]), (&json!("a value"), &json!(true)), "the small members");
+    let shown = subject
+        .engine()
+        .project_value(&large(), 600, &store, &CancelToken::new())?
+        .value
+        .0;
+    same!(
+        (&shown["name"], &shown["ok"]),
+        (&json!("a value"), &json!(true)),
+        "the small members"
+    );
     let rows = shown["rows"].as_array();
-    ensure!(rows.is_some_and(|rows| rows.len() < 500), "the rows are not an array that was cut");
-    same!(rows.and_then(|rows| rows.first()), Some(&json!({"n": 0, "text": "row number 0"})), "the first row");
+    ensure!(
+        rows.is_some_and(|rows| rows.len() < 500),
+        "the rows are not an array that was cut"
+    );
+    same!(
+        rows.and_then(|rows| rows.first()),
+        Some(&json!({"n": 0, "text": "row number 0"})),
+        "the first row"
+    );
     ensure!(!shown["log"].is_null(), "a member is gone");
     Ok(())
 }
@@ -372,14 +451,20 @@ fn value_fits(subject: &dyn Tokens) -> Checked {
         return Err(Stop::Broken("there is no handle".into()));
     };
     let stored = store.get(&handle.digest)?;
-    same!(serde_json::from_slice::<Value>(&stored).ok(), Some(large()), "what is stored");
+    same!(
+        serde_json::from_slice::<Value>(&stored).ok(),
+        Some(large()),
+        "what is stored"
+    );
     Ok(())
 }
 
 fn expand(subject: &dyn Tokens, bytes: &[u8], selector: &Selector, budget: Option<u64>) -> Result<Expansion, Error> {
     let store = MemoryObjects::default();
     let digest = store.put(bytes)?;
-    subject.engine().expand(&digest, selector, budget, &store, &CancelToken::new())
+    subject
+        .engine()
+        .expand(&digest, selector, budget, &store, &CancelToken::new())
 }
 
 fn expand_bytes(subject: &dyn Tokens) -> Checked {
@@ -391,7 +476,12 @@ fn expand_bytes(subject: &dyn Tokens) -> Checked {
 }
 
 fn expand_lines(subject: &dyn Tokens) -> Checked {
-    let part = expand(subject, b"one\ntwo\nthree\nfour", &Selector::Lines(LineRange::new(2, 3)?), None)?;
+    let part = expand(
+        subject,
+        b"one\ntwo\nthree\nfour",
+        &Selector::Lines(LineRange::new(2, 3)?),
+        None,
+    )?;
     same!(part.content.as_bytes(), b"two\nthree\n", "the lines");
     same!((part.bytes.start(), part.bytes.end()), (4, 14), "their bytes");
     same!(part.lines, Some(LineRange::new(2, 3)?), "their numbers");
@@ -401,12 +491,21 @@ fn expand_lines(subject: &dyn Tokens) -> Checked {
 fn expand_pointer(subject: &dyn Tokens) -> Checked {
     let text = br#"{"a": [10, {"b/c": "found"}]}"#;
     let part = expand(subject, text, &Selector::Pointer("/a/1/b~1c".into()), None)?;
-    same!(String::from_utf8_lossy(part.content.as_bytes()), "\"found\"", "the value");
+    same!(
+        String::from_utf8_lossy(part.content.as_bytes()),
+        "\"found\"",
+        "the value"
+    );
     Ok(())
 }
 
 fn expand_match(subject: &dyn Tokens) -> Checked {
-    let part = expand(subject, b"one\nthe needle\nthree\n", &Selector::Match("needle".into()), None)?;
+    let part = expand(
+        subject,
+        b"one\nthe needle\nthree\n",
+        &Selector::Match("needle".into()),
+        None,
+    )?;
     same!(part.content.as_bytes(), b"the needle\n", "the line");
     same!(part.lines, Some(LineRange::new(2, 2)?), "its number");
     Ok(())
@@ -433,8 +532,16 @@ fn expand_next(subject: &dyn Tokens) -> Checked {
 
 fn expand_past_the_end(subject: &dyn Tokens) -> Checked {
     let kinds = &[ErrorKind::InvalidInput];
-    refused(expand(subject, b"one\n", &Selector::Lines(LineRange::new(9, 9)?), None), kinds, "a line")?;
-    refused(expand(subject, b"one\n", &Selector::Bytes(ByteRange::new(9, 10)?), None), kinds, "a byte")
+    refused(
+        expand(subject, b"one\n", &Selector::Lines(LineRange::new(9, 9)?), None),
+        kinds,
+        "a line",
+    )?;
+    refused(
+        expand(subject, b"one\n", &Selector::Bytes(ByteRange::new(9, 10)?), None),
+        kinds,
+        "a byte",
+    )
 }
 
 fn expand_no_pointer(subject: &dyn Tokens) -> Checked {

@@ -2,10 +2,12 @@
 
 mod shipped;
 
+use zero_conformance::faults::files::FileFault;
 use zero_conformance::faults::objects::{FaultyObjects, ObjectFault};
 use zero_conformance::faults::source::{FaultyViews, SourceFault};
 use zero_conformance::faults::structure::{FaultyStructure, StructureFault};
 use zero_conformance::faults::tokens::{FaultyTokens, TokenFault};
+use zero_conformance::models::files::MemoryFiles;
 use zero_conformance::models::objects::MemoryObjects;
 use zero_conformance::models::structure::PlainStructure;
 use zero_conformance::models::tokens::PlainTokens;
@@ -92,10 +94,29 @@ fn simple_tokens_keep_their_contract() {
 
 #[test]
 fn defects_of_tokens_are_caught() {
-    caught(TokenFault::ALL, |fault| suites::tokens::run(&|| Box::new(FaultyTokens::new(*fault))));
+    caught(TokenFault::ALL, |fault| {
+        suites::tokens::run(&|| Box::new(FaultyTokens::new(*fault)))
+    });
 }
 
 #[test]
 fn tokenzero_keeps_its_contract() {
     kept(&suites::tokens::run(&|| Box::new(shipped::TokensShipped)));
+}
+
+#[test]
+fn simple_files_keep_their_contract() {
+    kept(&suites::files::run(&|| Box::new(MemoryFiles::default())));
+}
+
+#[test]
+fn defects_of_files_are_caught() {
+    caught(FileFault::ALL, |fault| {
+        suites::files::run(&|| Box::new(MemoryFiles::with_fault(*fault)))
+    });
+}
+
+#[test]
+fn fszero_keeps_its_contract() {
+    kept(&suites::files::run(&|| Box::new(shipped::Workspace::default())));
 }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex};
 use fszero::{FsConfig, FsZero};
 use graphzero::GraphZero;
 use tempfile::TempDir;
+use tokenzero::{TokenConfig, TokenZero};
+use zero_conformance::suites::files::Files;
 use zero_conformance::suites::objects::Objects;
 use zero_conformance::suites::source::Views;
-use tokenzero::{TokenConfig, TokenZero};
 use zero_conformance::suites::structure::Structures;
 use zero_conformance::suites::tokens::Tokens;
 use zero_conformance::tree::{Node, Tree};
@@ -202,5 +203,51 @@ pub struct TokensShipped;
 impl Tokens for TokensShipped {
     fn engine(&self) -> Arc<dyn TokenEngine> {
         Arc::new(TokenZero::new(TokenConfig::default()))
+    }
+}
+
+/// A workspace of FSZero.
+pub struct Workspace(Mutex<Shipped>);
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Self(Mutex::new(Shipped::new()))
+    }
+}
+
+impl Files for Workspace {
+    fn engine(&self) -> Arc<dyn FileEngine> {
+        Arc::new(self.0.lock().unwrap().engine.clone())
+    }
+
+    fn set(&self, tree: &Tree) {
+        let root = self.0.lock().unwrap().root();
+        let live = read(&root);
+        for (raw, node) in live.0.iter().rev() {
+            let kept = tree.0.get(raw).is_some_and(|wanted| {
+                wanted == node || matches!((wanted, node), (Node::Directory(_), Node::Directory(_)))
+            });
+            let path = on_disk(&root, raw);
+            match node {
+                _ if kept => {}
+                Node::Directory(_) => std::fs::remove_dir(path).unwrap(),
+                _ => std::fs::remove_file(path).unwrap(),
+            }
+        }
+        for (raw, node) in tree.0.iter().filter(|(raw, node)| live.0.get(*raw) != Some(node)) {
+            write(&root, raw, node);
+        }
+    }
+
+    fn tree(&self) -> Tree {
+        read(&self.0.lock().unwrap().root())
+    }
+
+    fn reopen(&self) {
+        self.0.lock().unwrap().reopen();
+    }
+
+    fn damage(&self, digest: &Digest) {
+        damage(&self.0.lock().unwrap().object(digest));
     }
 }
