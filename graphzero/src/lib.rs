@@ -13,6 +13,7 @@ pub mod language;
 pub mod objects;
 mod outline;
 pub mod parse;
+mod persist;
 mod pool;
 pub mod program;
 mod scope;
