@@ -53,6 +53,24 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
         "contracts round-trip in both forms".into(),
         round_trips.into_iter().collect(),
     ));
+    println!();
+    let suites = run(cargo(&[
+        "run",
+        "--quiet",
+        "--package",
+        "zero-conformance",
+        "--example",
+        "table",
+        "--",
+    ])
+    .arg("--json")
+    .arg(workspace().join("target/conformance.json")))
+    .err()
+    .map(|e| e.to_string());
+    results.push((
+        "engines keep their contracts, and every seeded defect is caught (target/conformance.json)".into(),
+        suites.into_iter().collect(),
+    ));
     if prove_vendoring {
         for engine in ENGINES {
             let failed = vendor::prove(engine).err().map(|e| format!("{e:#}"));

@@ -15,6 +15,10 @@
 //! assert!(report.failures().is_empty(), "{report}");
 //! ```
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod faults;
 pub mod models;
 mod report;

@@ -81,12 +81,11 @@ impl From<std::io::Error> for Stop {
 
 pub(crate) type Checked = Result<(), Stop>;
 
+/// Named checks of one kind of subject.
+pub(crate) type Checks<S> = [(&'static str, fn(&S) -> Checked)];
+
 /// Runs named checks against fresh subjects; a panic is a broken promise like any other.
-pub(crate) fn run<S: ?Sized>(
-    suite: &'static str,
-    checks: &[(&'static str, fn(&S) -> Checked)],
-    fresh: &dyn Fn() -> Box<S>,
-) -> Report {
+pub(crate) fn run<S: ?Sized>(suite: &'static str, checks: &Checks<S>, fresh: &dyn Fn() -> Box<S>) -> Report {
     let checks = checks
         .iter()
         .map(|(name, check)| {

@@ -258,6 +258,10 @@ impl FileEngine for MemoryFiles {
         Ok(changes)
     }
 
+    fn flush(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
     fn begin(&self, begin: BeginTransaction) -> Result<Box<dyn Transaction>, Error> {
         Ok(Box::new(MemoryTransaction::new(self.clone(), begin)))
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use zero_contracts::{ByteRange, CancelToken, Digest, ErrorKind, ObjectStore};
 
-use crate::report::{self, Checked, Report, ensure, refused, same};
+use crate::report::{self, Checked, Checks, Report, ensure, refused, same};
 
 /// A store, and what somebody else may do to it.
 pub trait Objects {
@@ -21,7 +21,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Objects>) -> Report {
     report::run("ObjectStore", CHECKS, fresh)
 }
 
-const CHECKS: &[(&str, fn(&dyn Objects) -> Checked)] = &[
+const CHECKS: &Checks<dyn Objects> = &[
     ("what is put comes back", comes_back),
     ("a digest names the bytes", names_the_bytes),
     ("the same bytes may be put again", put_again),

@@ -11,7 +11,7 @@ use zero_contracts::read::EntryKind;
 use zero_contracts::source::WalkScope;
 use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, WorkspacePath};
 
-use crate::report::{self, Checked, Report, ensure, refused, same};
+use crate::report::{self, Checked, Checks, Report, ensure, refused, same};
 use crate::tree::{FILE_MODE, Node, Tree};
 
 /// Makes views of trees.
@@ -25,7 +25,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Views>) -> Report {
     report::run("SourceView", CHECKS, fresh)
 }
 
-const CHECKS: &[(&str, fn(&dyn Views) -> Checked)] = &[
+const CHECKS: &Checks<dyn Views> = &[
     ("an entry tells kind, size and mode", entry),
     ("an entry is the symlink itself", entry_of_symlink),
     ("nothing is no entry", entry_of_nothing),

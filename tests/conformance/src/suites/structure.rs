@@ -8,7 +8,7 @@ use zero_contracts::find::{Absence, CaseMode, FindItem, FindMode, FindOptions, F
 use zero_contracts::{CancelToken, Digest, ErrorKind, SourceView, StructureEngine, WorkspacePath};
 
 use crate::models::tree::MemoryView;
-use crate::report::{self, Checked, Report, Stop, ensure, refused, same};
+use crate::report::{self, Checked, Checks, Report, Stop, ensure, refused, same};
 use crate::tree::Tree;
 
 /// A structure engine.
@@ -22,7 +22,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Structures>) -> Report {
     report::run("StructureEngine", CHECKS, fresh)
 }
 
-const CHECKS: &[(&str, fn(&dyn Structures) -> Checked)] = &[
+const CHECKS: &Checks<dyn Structures> = &[
     ("a match tells its place", place),
     ("columns count characters, bytes count bytes", columns),
     ("every match of a line is an item", several_a_line),

@@ -11,7 +11,7 @@ use zero_contracts::{
 };
 
 use crate::models::objects::MemoryObjects;
-use crate::report::{self, Checked, Report, Stop, ensure, refused, same};
+use crate::report::{self, Checked, Checks, Report, Stop, ensure, refused, same};
 
 /// A token engine.
 pub trait Tokens {
@@ -24,7 +24,7 @@ pub fn run(fresh: &dyn Fn() -> Box<dyn Tokens>) -> Report {
     report::run("TokenEngine", CHECKS, fresh)
 }
 
-const CHECKS: &[(&str, fn(&dyn Tokens) -> Checked)] = &[
+const CHECKS: &Checks<dyn Tokens> = &[
     ("nothing is no token", count_nothing),
     (
         "a longer text has more tokens, and no fewer than its parts need",

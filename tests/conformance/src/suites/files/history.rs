@@ -4,10 +4,10 @@ use zero_contracts::files::RecoveredOutcome;
 use zero_contracts::{CancelToken, CellId, Epoch, ErrorKind};
 
 use super::{Bench, Files, begin_with, create, path, remove, replace, sample, seal, tree_is};
-use crate::report::{Checked, Stop, ensure, refused, same};
+use crate::report::{Checked, Checks, Stop, ensure, refused, same};
 use crate::tree::Tree;
 
-pub(super) const CHECKS: &[(&str, fn(&dyn Files) -> Checked)] = &[
+pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("what a dead process made live is taken back", recover_materialized),
     ("what a dead process only staged needs no recovery", recover_staged),
     ("a commit outlives the process", survives),

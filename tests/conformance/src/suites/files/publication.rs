@@ -4,10 +4,10 @@ use zero_contracts::response::CaptureTier;
 use zero_contracts::{CancelToken, Epoch, ErrorKind};
 
 use super::{Bench, Files, create, edit, read, remove, rename, replace, sample, seal, tree_is};
-use crate::report::{Checked, ensure, refused, same};
+use crate::report::{Checked, Checks, ensure, refused, same};
 use crate::tree::{Node, Tree};
 
-pub(super) const CHECKS: &[(&str, fn(&dyn Files) -> Checked)] = &[
+pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("a commit publishes everything", commit),
     ("a commit record says what it made durable", record),
     ("a transaction that is dropped leaves no trace", dropped),
@@ -169,7 +169,7 @@ fn roll_back_live(subject: &dyn Files) -> Checked {
     tree_is!(subject, sample());
     bench
         .commit(1)
-        .or_else(|_| Err(crate::report::Stop::Broken("nothing cannot be committed".into())))?;
+        .map_err(|_| crate::report::Stop::Broken("nothing cannot be committed".into()))?;
     tree_is!(subject, sample());
     Ok(())
 }

@@ -7,9 +7,9 @@ use zero_contracts::edit::PathState;
 use zero_contracts::{CancelToken, Digest, ErrorKind, Handle, HandleKind};
 
 use super::{Bench, Files, read, replace, sample};
-use crate::report::{Checked, ensure, refused, same};
+use crate::report::{Checked, Checks, ensure, refused, same};
 
-pub(super) const CHECKS: &[(&str, fn(&dyn Files) -> Checked)] = &[
+pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("a snapshot records what is not ignored, in order", manifest),
     ("a snapshot shows what was", view),
     ("two snapshots of one tree are one", same_twice),

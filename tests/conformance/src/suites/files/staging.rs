@@ -6,10 +6,10 @@ use zero_contracts::files::ReadLog;
 use zero_contracts::{CancelToken, Content, Digest, ErrorKind, LineRange, WorkspacePath};
 
 use super::{Bench, Files, begin_with, create, edit, expecting, path, read, remove, rename, replace, sample, tree_is};
-use crate::report::{Checked, ensure, refused, same};
+use crate::report::{Checked, Checks, ensure, refused, same};
 use crate::tree::{Node, Tree};
 
-pub(super) const CHECKS: &[(&str, fn(&dyn Files) -> Checked)] = &[
+pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("staging changes nothing in the live tree", changes_nothing),
     ("a cell sees what it staged, and nobody else does", seen_by_the_cell),
     ("operations on one path chain in order", chain),
