@@ -13,6 +13,7 @@ mod execute;
 mod facts;
 pub mod frame;
 mod history;
+mod instructions;
 mod kernel;
 mod location;
 mod maintenance;
@@ -32,6 +33,7 @@ pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
 pub use examine::{Readable, StoreReport, examine};
+pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use maintenance::{GcOptions, GcReport};
 pub use migrate::{Migrated, migrate};

@@ -1,11 +1,12 @@
 //! `zero-kernel`: one-cell diagnostics and health checks of the ZeroStack kernel.
 //!
-//! Standard output carries exactly one JSON document; everything else goes to standard error. Exit codes: 0 Completed or
+//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages); everything else goes to standard error. Exit codes: 0 Completed or
 //! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
 
 mod doctor;
 mod exec;
 mod log;
+mod mcp;
 mod store;
 mod undo;
 mod verify;
@@ -39,6 +40,8 @@ enum Command {
     Gc(store::Gc),
     /// Bring an older store to the format of this build.
     Migrate(store::Migrate),
+    /// Serve the Model Context Protocol on standard input and output, with one tool: execute_cell.
+    Mcp(mcp::Mcp),
     /// Say what this machine allows and how the store is.
     Doctor(doctor::Doctor),
 }
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Gc(gc) => gc.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Mcp(mcp) => mcp.run(),
         Command::Doctor(doctor) => doctor.run(),
     }
 }
