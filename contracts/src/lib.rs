@@ -44,6 +44,7 @@ pub mod range;
 pub mod read;
 pub mod response;
 pub mod run;
+pub mod schema;
 pub mod source;
 pub mod state;
 pub mod structure;

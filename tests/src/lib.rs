@@ -14,6 +14,7 @@
 mod failing;
 mod matches;
 mod processes;
+mod schemas;
 mod setup;
 mod tree;
 
@@ -25,7 +26,8 @@ use serde_json::Value;
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
 pub use matches::matches;
-pub use setup::Setup;
+use schemas::Recording;
+use setup::Setup;
 
 /// A scenario's folder.
 pub struct Scenario(PathBuf);
@@ -93,10 +95,11 @@ impl Scenario {
         setup.prepare(&root, &home.path().join("outside"))?;
         let before = tree::image(&root)?;
         let store = home.path().join("store");
-        let config = setup.configure(KernelConfig {
+        let mut config = setup.configure(KernelConfig {
             store: StoreLocation::At(store.clone()),
             ..KernelConfig::new(&root)
         });
+        let recording = Recording::install(&mut config);
         let mut kernel = ZeroKernel::open(config.clone()).map_err(io::Error::other)?;
         let options = setup.options(&home.path().join("outside"))?;
 
@@ -124,8 +127,15 @@ impl Scenario {
         let response = setup.run(&config, options, &home.path().join("outside"), |options| {
             kernel.execute_cell_with(&source, options)
         })?;
+        let response = serde_json::to_value(&response)?;
+        let wanted = self.wanted()?;
+        let invalid = |kind: &Value| kind == "invalid_input";
+        if !invalid(&wanted["error"]["kind"]) && !invalid(&wanted["value"]["kind"]) {
+            misses.extend(recording.refused());
+        }
+        misses.extend(schemas::response(&response));
         matches(
-            &serde_json::to_value(&response)?,
+            &response,
             &self.wanted()?,
             "response",
             &mut misses,

@@ -33,7 +33,7 @@ pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
 pub use examine::{Readable, StoreReport, examine};
-pub use instructions::instructions;
+pub use instructions::{instructions, schemas};
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use maintenance::{GcOptions, GcReport};
 pub use migrate::{Migrated, migrate};

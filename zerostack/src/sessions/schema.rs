@@ -83,7 +83,7 @@ pub(super) fn migrate(connection: &mut Connection, step: &mut dyn FnMut(&str)) -
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(sql)?;
     let before = version(&transaction)?;
-    if before > VERSION || before < 1 {
+    if !(1..=VERSION).contains(&before) {
         return Err(Error::new(
             ErrorKind::Unsupported,
             format!("the store has sessions of version {before}; this build migrates versions 1 to {VERSION}"),

@@ -68,7 +68,7 @@ fn of_200_cells_half_are_cancelled_at_random_instants() {
                     let cell = format!("await z.edit('NAME', {{find: '0', replacement: '1'}}); {work}; return 'NAME'");
                     let cell = cell.replace("NAME", &name);
                     let response = std::thread::scope(|inner| {
-                        if n % 2 == 0 {
+                        if n.is_multiple_of(2) {
                             let (token, wait) = (token.clone(), random() % 150);
                             inner.spawn(move || {
                                 std::thread::sleep(Duration::from_millis(wait));
