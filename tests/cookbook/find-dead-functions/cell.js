@@ -1,8 +1,7 @@
-const { items } = await z.find('', { mode: 'symbols', path: 'lib' }).catch(() => z.find('_', { mode: 'symbols', path: 'lib' }));
-const functions = items.filter((item) => item.kind === 'function');
+const { items } = await z.find('^def ', { mode: 'regex', path: 'lib', limit: 1000 });
 const dead = [];
-for (const { symbol, path, range } of functions) {
-  const name = symbol.split('::').pop().split('.').pop();
+for (const { path, range, text } of items) {
+  const [, name] = text.match(/^def (\w+)/);
   const uses = await z.find(name, { mode: 'references' });
   if (uses.total === 0 && uses.absence === 'certified') dead.push(`${path}:${range.start.line} ${name}`);
 }

@@ -1,9 +1,9 @@
-const part = await z.read('util.js', { symbol: 'slugify' });
-const [first, last] = part.range.lines;
+const { range } = await z.read('util.js', { symbol: 'slugify' });
+const { content } = await z.read('util.js', { lines: range.lines });
 await z.apply(
   [
-    { path: 'util.js', lines: [first, last], content: "export { slugify } from './slug.js';\n" },
-    { path: 'slug.js', create: part.content.endsWith('\n') ? part.content : `${part.content}\n` },
+    { path: 'util.js', lines: range.lines, content: "export { slugify } from './slug.js';\n" },
+    { path: 'slug.js', create: content },
   ],
   { verify: { parse: true } },
 );
