@@ -127,6 +127,8 @@ round_trips! {
     ledger: crate::ResourceLedger;
     response: crate::Response;
     event: crate::Event;
+    effect_intent: crate::EffectIntent;
+    effect_record: crate::EffectRecord;
     error: crate::Error;
     commit_record: crate::files::CommitRecord;
     restoration: crate::files::Restoration;

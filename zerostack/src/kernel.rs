@@ -338,6 +338,7 @@ impl Kernel {
             receipts: Vec::new(),
             processes: Vec::new(),
             external_reads: Vec::new(),
+            effects: Vec::new(),
             handles: restoration
                 .conflicts
                 .iter()

@@ -429,6 +429,7 @@ fn blank_event(kernel: &Kernel, id: &CellId, source: &str) -> Event {
         receipts: Vec::new(),
         processes: Vec::new(),
         external_reads: Vec::new(),
+        effects: Vec::new(),
         handles: Vec::new(),
         ledger: ResourceLedger::default(),
         value: None,
