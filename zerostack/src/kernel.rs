@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use zero_contracts::files::{Recovered, RecoveredOutcome};
+use zero_contracts::files::{OpenTransaction, Recovered, RecoveredOutcome};
 use zero_contracts::response::{Disposition, Outcome, Phase, StateChange};
 use zero_contracts::{
     Budgets, CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, FileEngine, ObjectStore, Response,
@@ -19,8 +19,9 @@ use crate::config::{CellOptions, KernelConfig, Result, StoreLocation};
 use crate::engines;
 use crate::frame::{self, FrameBudgets, FrameSpec};
 use crate::ops::run::acquire_lease;
+use crate::outbox::Outbox;
 use crate::record::{canonical_json, now_ms};
-use crate::sessions::{EventEntry, Head, Sessions};
+use crate::sessions::{EventEntry, Head, HeadLock, Sessions};
 use crate::settle::{self, Rejected};
 use crate::targets::Places;
 
@@ -30,7 +31,7 @@ const FRAMES_GIVEN_UP: usize = 3;
 /// An open workspace that runs cells. Cheap to clone; all clones are one kernel. An idle kernel has no thread, child or
 /// listener of its own.
 #[derive(Clone)]
-pub struct ZeroKernel(Arc<Kernel>);
+pub struct ZeroKernel(pub(crate) Arc<Kernel>);
 
 /// The parts of a kernel that its cells share.
 pub struct Kernel {
@@ -41,6 +42,7 @@ pub struct Kernel {
     pub(crate) tokens: Arc<dyn TokenEngine>,
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) sessions: Sessions,
+    pub(crate) outbox: Outbox,
     slots: Slots,
     /// Goes with the kernel.
     _transient: Option<tempfile::TempDir>,
@@ -104,6 +106,7 @@ impl ZeroKernel {
             slots: Slots::default(),
             objects: files.objects(),
             sessions: Sessions::open(&places.store)?,
+            outbox: Outbox::new(config.effects.clone(), &places.store, config.durability)?,
             places,
             files,
             structure,
@@ -113,6 +116,7 @@ impl ZeroKernel {
         };
         kernel.recover_if_free(&CancelToken::with_timeout(Duration::from_secs(30)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
+        kernel.reconcile_at_opening();
         Ok(Self(Arc::new(kernel)))
     }
 
@@ -301,6 +305,25 @@ impl Kernel {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Waits for the head of the kernel's session. If `cell` saw both files and state, what a dead cell of the session left
+    /// half published is ended first: then the state that belongs to the files is known. A living one holds the head
+    /// while it publishes.
+    pub(crate) fn lock_head(&self, cell: &Cell, token: &CancelToken) -> Result<HeadLock> {
+        let both = cell.has_looked() && lock(&cell.facts).is_some();
+        for _ in 0..3 {
+            let head = self.sessions.lock(self.session(), token)?;
+            let other =
+                |open: &OpenTransaction| !open.committed && open.cell != cell.id && open.session == *self.session();
+            if !both || !self.files.has_open_transaction()? || !self.files.open_transactions()?.iter().any(other) {
+                return Ok(head);
+            }
+            drop(head);
+            self.recover_if_free(token)?;
+        }
+        // Somebody living has it open: a command of it runs on the live tree.
+        self.sessions.lock(self.session(), token)
     }
 
     fn recover(&self, lease: &Lease, token: &CancelToken) -> Result<()> {

@@ -10,6 +10,7 @@ mod facts;
 pub mod frame;
 mod kernel;
 mod ops;
+pub mod outbox;
 mod record;
 mod sessions;
 mod settle;
@@ -17,6 +18,7 @@ mod targets;
 
 pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
 pub use kernel::{Status, ZeroKernel};
+pub use outbox::Effects;
 pub use record::canonical_json;
 pub use sessions::EventEntry;
 pub use zero_contracts as contracts;

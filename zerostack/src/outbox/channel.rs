@@ -1,6 +1,7 @@
 //! The border to the outside world: what a host registers so that effects can be done.
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 
 use serde_json::Value;
@@ -29,6 +30,8 @@ pub struct Dispatch {
     pub session: SessionName,
     /// The cell that asked for it.
     pub cell: CellId,
+    /// A private directory of the channel in the workspace's store, for what it must remember. It exists.
+    pub directory: PathBuf,
 }
 
 /// Why an effect was not done.

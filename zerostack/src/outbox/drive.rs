@@ -70,9 +70,8 @@ mod tests {
     #[test]
     fn a_caller_inside_a_runtime_may_wait() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let ended = runtime.block_on(async {
-            drive(async { 1 }, Duration::from_secs(1), Duration::from_secs(1), &mut || {})
-        });
+        let ended =
+            runtime.block_on(async { drive(async { 1 }, Duration::from_secs(1), Duration::from_secs(1), &mut || {}) });
         assert_eq!(ended.unwrap(), Some(1));
     }
 }

@@ -56,6 +56,11 @@ impl NamedLeases {
         Self(store)
     }
 
+    /// The store they lie in.
+    pub fn store(&self) -> Arc<dyn FleetStore> {
+        Arc::clone(&self.0)
+    }
+
     /// Acquires a lease. Its token is a child of `token`.
     ///
     /// # Errors
@@ -63,7 +68,9 @@ impl NamedLeases {
     /// `deadline` from the token; those of the store.
     pub fn acquire(&self, request: &LeaseRequest, token: &CancelToken) -> Result<NamedLease> {
         if !(1..=NAME_BYTES).contains(&request.name.len()) || request.name.contains('\0') {
-            return Err(Error::invalid(format!("a lease's name has 1 to {NAME_BYTES} bytes and no NUL")).with_path("name"));
+            return Err(
+                Error::invalid(format!("a lease's name has 1 to {NAME_BYTES} bytes and no NUL")).with_path("name"),
+            );
         }
         if request.ttl < Duration::from_millis(10) {
             return Err(Error::invalid("a lease lives for 10 ms at least").with_path("ttl"));

@@ -11,7 +11,7 @@ use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use postgres::{Client, Config, NoTls};
 use zero_contracts::{Error, ErrorKind, Result};
 
-use super::sql::{Access, Database, Row, SCHEMA, SCHEMA_VERSION, SqlStore, Statements, Value};
+use super::sql::{Access, Database, Row, SCHEMA, SCHEMA_VERSION, SqlStore, Statements, Value, Work};
 use super::store::FleetStore;
 
 /// How long after a failed attempt nobody tries to connect again.
@@ -43,7 +43,10 @@ pub fn connect(address: &str) -> Result<impl FleetStore + use<>> {
     };
     database.transaction(Access::Write, &mut |db| {
         db.query("SELECT pg_advisory_xact_lock(?1)::text", &[SCHEMA_LOCK.into()])?;
-        db.execute("CREATE TABLE IF NOT EXISTS zerostack_version (version BIGINT NOT NULL)", &[])?;
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS zerostack_version (version BIGINT NOT NULL)",
+            &[],
+        )?;
         let rows = db.query("SELECT version FROM zerostack_version", &[])?;
         match rows.first().map(|row| &row.0[0]) {
             None => {
@@ -129,9 +132,9 @@ fn apart<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 impl Database for Postgres {
-    fn transaction(&self, access: Access, work: &mut dyn FnMut(&mut dyn Statements) -> Result<()>) -> Result<()> {
-        let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut run = || {
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<()> {
+        apart(|| {
+            let mut link = self.link.lock().unwrap_or_else(PoisonError::into_inner);
             let client = link.client(&self.config)?;
             let mut transaction = client
                 .build_transaction()
@@ -140,8 +143,15 @@ impl Database for Postgres {
                 .map_err(|e| failed(&e))?;
             work(&mut transaction)?;
             transaction.commit().map_err(|e| failed(&e))
-        };
-        run()
+        })
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        let link = std::mem::take(&mut *self.link.lock().unwrap_or_else(PoisonError::into_inner));
+        // Closing the connection blocks.
+        apart(move || drop(link));
     }
 }
 
@@ -153,7 +163,8 @@ impl Statements for postgres::Transaction<'_> {
     }
 
     fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
-        postgres::Transaction::execute(self, sql.replace('?', "$").as_str(), &parameters(values)).map_err(|e| failed(&e))
+        postgres::Transaction::execute(self, sql.replace('?', "$").as_str(), &parameters(values))
+            .map_err(|e| failed(&e))
     }
 
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
@@ -161,7 +172,7 @@ impl Statements for postgres::Transaction<'_> {
             .map_err(|e| failed(&e))?;
         rows.iter()
             .map(|row| {
-                let value = |at| {
+                let value = |at: usize| {
                     let value = match *row.columns()[at].type_() {
                         Type::INT8 => row.try_get::<_, Option<i64>>(at).map(|n| n.map(Value::Integer)),
                         _ => row.try_get::<_, Option<String>>(at).map(|t| t.map(Value::Text)),

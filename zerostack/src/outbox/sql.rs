@@ -59,8 +59,8 @@ pub(super) const SCHEMA: &str = "
         updated BIGINT NOT NULL,
         PRIMARY KEY (workspace, id)
     );
-    CREATE INDEX IF NOT EXISTS zerostack_effects_by_state
-        ON zerostack_effects (workspace, state, channel, sequence, ordinal);
+    CREATE INDEX IF NOT EXISTS zerostack_effects_untold
+        ON zerostack_effects (workspace, sequence, ordinal) WHERE event IS NULL;
     CREATE TABLE IF NOT EXISTS zerostack_leases (
         name TEXT PRIMARY KEY,
         epoch BIGINT NOT NULL,
@@ -133,10 +133,13 @@ pub(super) enum Access {
     Write,
 }
 
+/// What is done in a transaction.
+pub(super) type Work<'a> = &'a mut (dyn FnMut(&mut dyn Statements) -> Result<()> + Send);
+
 /// A database.
 pub(super) trait Database: Send + Sync {
     /// Runs `work` in one transaction, which is rolled back if it fails.
-    fn transaction(&self, access: Access, work: &mut dyn FnMut(&mut dyn Statements) -> Result<()>) -> Result<()>;
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<()>;
 }
 
 /// A row of a result.
@@ -174,7 +177,8 @@ impl Row {
 
     fn digest(&self, at: usize) -> Result<Digest> {
         let text = self.text(at)?;
-        text.parse().map_err(|_| Self::damaged(&format!("`{text}` where a digest is expected")))
+        text.parse()
+            .map_err(|_| Self::damaged(&format!("`{text}` where a digest is expected")))
     }
 
     fn json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
@@ -186,7 +190,7 @@ impl Row {
 pub(super) struct SqlStore<D>(pub D);
 
 impl<D: Database> SqlStore<D> {
-    fn run<T>(&self, access: Access, mut work: impl FnMut(&mut dyn Statements) -> Result<T>) -> Result<T> {
+    fn run<T: Send>(&self, access: Access, mut work: impl FnMut(&mut dyn Statements) -> Result<T> + Send) -> Result<T> {
         let mut result = None;
         self.0.transaction(access, &mut |statements| {
             result = Some(work(statements)?);
@@ -346,12 +350,19 @@ impl<D: Database> FleetStore for SqlStore<D> {
         let mut sql = format!("SELECT {EFFECT} FROM zerostack_effects WHERE workspace = ?1");
         let mut values = vec![Value::from(workspace)];
         if !filter.states.is_empty() {
-            let words: Vec<_> = filter.states.iter().map(|state| format!("'{}'", state.as_str())).collect();
+            let words: Vec<_> = filter
+                .states
+                .iter()
+                .map(|state| format!("'{}'", state.as_str()))
+                .collect();
             sql += &format!(" AND state IN ({})", words.join(", "));
         }
         if let Some(channel) = &filter.effect {
             values.push(channel.as_str().into());
             sql += &format!(" AND channel = ?{}", values.len());
+        }
+        if filter.untold {
+            sql += " AND event IS NULL";
         }
         sql += " ORDER BY sequence, ordinal";
         if filter.limit > 0 {
@@ -391,7 +402,11 @@ impl<D: Database> FleetStore for SqlStore<D> {
                 more(&mut sql, " AND epoch = ?", claimed.0.into());
             }
             if let Some(fence) = change.fence {
-                more(&mut sql, " AND EXISTS (SELECT 1 FROM zerostack_leases WHERE name = ?", fence.name.as_str().into());
+                more(
+                    &mut sql,
+                    " AND EXISTS (SELECT 1 FROM zerostack_leases WHERE name = ?",
+                    fence.name.as_str().into(),
+                );
                 more(&mut sql, " AND owner = ?", fence.owner.as_str().into());
                 more(&mut sql, " AND zerostack_leases.epoch = ?", fence.epoch.0.into());
                 more(&mut sql, " AND expires > ?)", now.into());
@@ -404,11 +419,7 @@ impl<D: Database> FleetStore for SqlStore<D> {
         self.run(Access::Write, |db| {
             db.execute(
                 "UPDATE zerostack_effects SET event = ?3 WHERE workspace = ?1 AND id = ?2",
-                &[
-                    workspace.into(),
-                    id.to_hex().into(),
-                    event.map(Digest::to_hex).into(),
-                ],
+                &[workspace.into(), id.to_hex().into(), event.map(Digest::to_hex).into()],
             )
             .map(drop)
         })
@@ -480,7 +491,9 @@ impl<D: Database> FleetStore for SqlStore<D> {
             )?;
             match rows.first() {
                 Some(row) if row.number(0)? > 0 => Ok(LeaseAnswer::Quarantined),
-                Some(row) => Ok(LeaseAnswer::Busy(row.optional(1)?.and_then(|text| Row::json(text).ok()))),
+                Some(row) => Ok(LeaseAnswer::Busy(
+                    row.optional(1)?.and_then(|text| Row::json(text).ok()),
+                )),
                 None => Ok(LeaseAnswer::Busy(None)),
             }
         })

@@ -9,7 +9,7 @@ use rusqlite::{Connection, TransactionBehavior, params_from_iter};
 use zero_contracts::files::Durability;
 use zero_contracts::{Error, ErrorKind, Result};
 
-use super::sql::{Access, Database, Row, SCHEMA, SCHEMA_VERSION, SqlStore, Statements, Value};
+use super::sql::{Access, Database, Row, SCHEMA, SCHEMA_VERSION, SqlStore, Statements, Value, Work};
 use super::store::FleetStore;
 use crate::record::now_ms;
 
@@ -74,7 +74,7 @@ fn failed(error: rusqlite::Error) -> Error {
 }
 
 impl Database for Sqlite {
-    fn transaction(&self, access: Access, work: &mut dyn FnMut(&mut dyn Statements) -> Result<()>) -> Result<()> {
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<()> {
         // A panic while the lock was held leaves no half-done SQL transaction behind: rusqlite rolls it back.
         let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let behavior = match access {

@@ -52,6 +52,8 @@ pub struct EffectFilter {
     pub states: Vec<EffectState>,
     /// Of this channel.
     pub effect: Option<String>,
+    /// Only those whose end no event records: everything that is still to do something about, however long the history.
+    pub untold: bool,
     /// At most so many; all if 0.
     pub limit: u32,
 }

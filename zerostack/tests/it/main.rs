@@ -18,3 +18,8 @@ mod hub_run;
 mod hub_shell;
 mod hub_state;
 mod hub_support;
+mod outbox_stores;
+mod outbox_suite;
+mod outbox_support;
+#[cfg(feature = "postgres")]
+mod postgres_server;
