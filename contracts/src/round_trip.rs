@@ -129,6 +129,8 @@ round_trips! {
     event: crate::Event;
     effect_intent: crate::EffectIntent;
     effect_record: crate::EffectRecord;
+    undo_options: crate::UndoOptions;
+    undo_report: crate::UndoReport;
     error: crate::Error;
     commit_record: crate::files::CommitRecord;
     restoration: crate::files::Restoration;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use zero_contracts::response::{Disposition, Outcome, Phase, ResponseError, StateChange};
+use zero_contracts::response::{Outcome, Phase, ResponseError};
 use zero_contracts::{
     CancelToken, CellId, Digest, EffectRecord, EffectState, Error, ErrorKind, Event, Handle, JsonValue, Result,
 };
@@ -16,7 +16,7 @@ use super::drive::drive;
 use super::lease::{LeaseRequest, NamedLease, NamedLeases};
 use super::store::{Count, EffectFilter, FleetStore, Transition};
 use crate::kernel::Kernel;
-use crate::record::{canonical_json, now_ms};
+use crate::record::{self, canonical_json, now_ms};
 use crate::sessions::Head;
 
 /// Evidence larger than this goes to the object store, and its handle stands in its place.
@@ -374,13 +374,15 @@ impl<'a> Dispatcher<'a> {
             Some(told) => told,
             None => {
                 let head = kernel.sessions.head(&session)?;
-                let event = kernel.objects.put(&canonical_json(&end_event(&name, record, head))?)?;
+                let mut event = end_event(&name, record, head);
+                let digest = record::store_event(kernel, &mut event)?;
                 let next = Head {
                     state: head.state,
-                    event: Some(event),
+                    event: Some(digest),
                 };
-                kernel.sessions.append(&session, &name, next)?;
-                event
+                kernel.append(&session, &name, next, false)?;
+                kernel.subscribers.publish(Handle::event(digest), &event);
+                digest
             }
         };
         self.gate(EffectStep::Told, Some(handle))?;
@@ -474,32 +476,15 @@ fn end_event(name: &CellId, record: EffectRecord, head: Head) -> Event {
         );
         ResponseError::new(error, Phase::Settling)
     });
-    Event {
-        schema: zero_contracts::event::EVENT_SCHEMA.to_owned(),
-        session: record.session.clone(),
-        cell: name.clone(),
-        at_ms: now_ms(),
-        source: None,
-        outcome: if error.is_none() {
-            Outcome::Completed
-        } else {
-            Outcome::Failed
-        },
-        error,
-        disposition: Disposition::None,
-        state: StateChange {
-            before: head.state,
-            after: head.state,
-            unchanged: true,
-        },
-        receipts: Vec::new(),
-        processes: Vec::new(),
-        external_reads: Vec::new(),
-        effects: vec![record.without_payload()],
-        handles: Vec::new(),
-        ledger: zero_contracts::ResourceLedger::default(),
-        value: None,
-        console: None,
-        previous: head.event,
-    }
+    let mut event = Event::blank(record.session.clone(), name.clone(), now_ms());
+    event.outcome = if error.is_none() {
+        Outcome::Completed
+    } else {
+        Outcome::Failed
+    };
+    event.error = error;
+    (event.state.before, event.state.after) = (head.state, head.state);
+    event.effects = vec![record.without_payload()];
+    event.previous = head.event;
+    event
 }

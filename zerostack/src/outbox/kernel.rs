@@ -19,7 +19,7 @@ impl ZeroKernel {
     /// # Errors
     /// `cancelled` and `deadline` from the token; those of the store. What was settled stays so.
     pub fn reconcile(&self, token: &CancelToken) -> Result<Reconciled> {
-        let mut dispatcher = Dispatcher::new(&self.0)?;
+        let mut dispatcher = Dispatcher::new(&self.kernel)?;
         dispatcher.reconcile(WAIT, token)?;
         Ok(dispatcher.report)
     }
@@ -29,7 +29,7 @@ impl ZeroKernel {
     /// # Errors
     /// `io`, `busy`, `corrupt`.
     pub fn effects(&self, filter: &EffectFilter) -> Result<Vec<EffectRecord>> {
-        let kernel = &*self.0;
+        let kernel = &*self.kernel;
         kernel.outbox.catch_up(&*kernel.files, &*kernel.objects)?;
         let (store, workspace) = kernel.outbox.open()?;
         store.effects(&workspace, filter)
@@ -40,7 +40,7 @@ impl ZeroKernel {
     /// # Errors
     /// `invalid_input` for another kind of handle, `not_found`; `io`, `busy`, `corrupt`.
     pub fn effect(&self, handle: &Handle) -> Result<EffectRecord> {
-        self.0.effect(handle)
+        self.kernel.effect(handle)
     }
 
     /// Gives an effect up: it is never sent (again), and an event says so.
@@ -48,8 +48,8 @@ impl ZeroKernel {
     /// # Errors
     /// `conflict` for one that is done or under way; `not_found`; `io`, `busy`.
     pub fn abandon_effect(&self, handle: &Handle, why: &str) -> Result<EffectRecord> {
-        self.0.effect(handle)?;
-        Dispatcher::new(&self.0)?.abandon(&handle.digest, why)
+        self.kernel.effect(handle)?;
+        Dispatcher::new(&self.kernel)?.abandon(&handle.digest, why)
     }
 
     /// Prepares a quarantined effect again; the next reconciliation tries it once more.
@@ -57,8 +57,8 @@ impl ZeroKernel {
     /// # Errors
     /// `conflict` for one that is not quarantined; `not_found`; `io`, `busy`.
     pub fn retry_effect(&self, handle: &Handle) -> Result<EffectRecord> {
-        self.0.effect(handle)?;
-        Dispatcher::new(&self.0)?.retry(&handle.digest)
+        self.kernel.effect(handle)?;
+        Dispatcher::new(&self.kernel)?.retry(&handle.digest)
     }
 
     /// The named leases of the outbox's store.
@@ -66,7 +66,7 @@ impl ZeroKernel {
     /// # Errors
     /// `io`, `busy`, `unsupported` if the store cannot be opened.
     pub fn leases(&self) -> Result<NamedLeases> {
-        self.0.outbox.leases()
+        self.kernel.outbox.leases()
     }
 }
 

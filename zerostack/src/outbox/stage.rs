@@ -76,7 +76,7 @@ pub(crate) fn stage(cell: &Arc<Cell>, request: EffectRequest, token: &CancelToke
     channel.check(&request.key, &request.payload.0)?;
     cell.lease(token)?;
     kernel.outbox.catch_up(&*kernel.files, &*kernel.objects)?;
-    let intent = EffectIntent::new(request, kernel.session().clone(), cell.id.clone());
+    let intent = EffectIntent::new(request, cell.session.clone(), cell.id.clone());
     let handle = intent.handle();
     let mut intents = lock(&cell.intents);
     let (known, evidence) = match intents.find(handle) {

@@ -232,7 +232,7 @@ pub fn states(records: &[EffectRecord]) -> Vec<EffectState> {
 
 /// How many events of the session speak of an effect's end.
 pub fn told(kernel: &ZeroKernel) -> usize {
-    let events = kernel.events(1000).unwrap();
+    let events = kernel.log(1000).unwrap();
     events
         .iter()
         .filter(|entry| entry.cell.as_str().starts_with("effect-"))
