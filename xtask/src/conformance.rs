@@ -19,7 +19,13 @@ const COMPOSERS: [&str; 4] = ["zerostack", "zero-tests", "zero-conformance", "xt
 const V8: [&str; 2] = ["v8", "deno_core"];
 
 /// Only these may need V8 to build.
-const V8_HOUSES: [&str; 4] = ["zerostack", "zero-frame-snapshot", "zero-kernel", "zero-tests"];
+const V8_HOUSES: [&str; 5] = [
+    "zerostack",
+    "zero-frame-snapshot",
+    "zero-kernel",
+    "zero-kernel-node",
+    "zero-tests",
+];
 
 /// Checks every rule and prints one line for each; with `prove_vendoring` each engine is also vendored and tested alone.
 pub fn conformance(prove_vendoring: bool) -> Result<()> {

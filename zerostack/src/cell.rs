@@ -302,7 +302,7 @@ impl Cell {
         let arguments: Vec<Value> = serde_json::from_str(&request.arguments)
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {
-            policy.check(request.operation, &arguments).map_err(|why| {
+            policy.check(request.operation, &arguments, token).map_err(|why| {
                 Error::new(
                     ErrorKind::Denied,
                     format!("the host's policy denies z.{}: {why}", request.name),

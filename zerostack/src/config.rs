@@ -114,11 +114,12 @@ pub struct Engines {
 
 /// May deny any call before it happens.
 pub trait Policy: Send + Sync {
-    /// Decides about one call; `arguments` are the JSON values the cell gave.
+    /// Decides about one call; `arguments` are the JSON values the cell gave. Whoever takes long here stops when the token
+    /// ends.
     ///
     /// # Errors
     /// The reason for a denial; the cell gets it as `denied`.
-    fn check(&self, operation: Operation, arguments: &[Value]) -> Result<(), String>;
+    fn check(&self, operation: Operation, arguments: &[Value], token: &CancelToken) -> Result<(), String>;
 }
 
 /// How one cell is run.

@@ -10,6 +10,7 @@ mod engines;
 mod execute;
 mod facts;
 pub mod frame;
+mod instructions;
 mod kernel;
 mod location;
 mod ops;
@@ -27,6 +28,7 @@ pub use admission::Interrupt;
 pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
+pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use outbox::Effects;
 pub use record::canonical_json;
