@@ -134,12 +134,7 @@ impl Scenario {
             misses.extend(recording.refused());
         }
         misses.extend(schemas::response(&response));
-        matches(
-            &response,
-            &self.wanted()?,
-            "response",
-            &mut misses,
-        );
+        matches(&response, &self.wanted()?, "response", &mut misses);
 
         let expected = self.0.join("expected");
         let mut wanted = if expected.exists() {

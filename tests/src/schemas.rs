@@ -71,7 +71,11 @@ fn named(operation: Operation, arguments: &[Value]) -> Vec<Value> {
     let by = |names: &[&str], keep_null: bool| -> Value {
         let pairs = names.iter().zip(arguments);
         let given = pairs.filter(|(name, value)| !value.is_null() || (keep_null && **name == "value"));
-        Value::Object(given.map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<Map<_, _>>())
+        Value::Object(
+            given
+                .map(|(name, value)| ((*name).to_owned(), value.clone()))
+                .collect::<Map<_, _>>(),
+        )
     };
     match operation {
         Operation::Read => vec![by(&["target", "options"], false)],

@@ -14,6 +14,7 @@ use zero_contracts::{
 
 use crate::admission::Interrupt;
 use crate::evidence::SigningKey;
+use crate::outbox::Effects;
 
 /// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
 #[derive(Clone)]
@@ -42,6 +43,8 @@ pub struct KernelConfig {
     pub policy: Option<Arc<dyn Policy>>,
     /// Engines to use in place of the shipped ones.
     pub engines: Engines,
+    /// Effects on the outside world that cells may ask for.
+    pub effects: Effects,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
     /// Further trees that `z.read` and `z.find` see as `mount:NAME/path`, and nothing can change. A name has no `/`.
@@ -66,6 +69,7 @@ impl KernelConfig {
             durability: Durability::default(),
             policy: None,
             engines: Engines::default(),
+            effects: Effects::default(),
             concurrent_cells: 16,
             mounts: BTreeMap::new(),
             signing_key: None,

@@ -1,7 +1,6 @@
 //! Undo: what a cell committed is taken back by a transaction of its own.
 
 use zero_contracts::event::HostAct;
-use zero_contracts::files::BeginTransaction;
 use zero_contracts::response::Disposition;
 use zero_contracts::{Error, ErrorKind, Handle, HandleKind, UndoOptions, UndoReport};
 
@@ -38,14 +37,14 @@ impl ZeroKernel {
         if !options.dry_run {
             cell.lease(&token)?;
         }
-        let begin = BeginTransaction {
-            cell: cell.id.clone(),
-            session: cell.session.clone(),
-            staged_bytes: cell.budgets.staged_bytes,
-        };
         let reversal = kernel
             .files
-            .revert(&recorded.cell, options.paths.as_deref(), begin, &token)
+            .revert(
+                &recorded.cell,
+                options.paths.as_deref(),
+                cell.begin_transaction(),
+                &token,
+            )
             .map_err(|e| match e.kind {
                 ErrorKind::NotFound => Error::new(
                     e.kind,
