@@ -9,6 +9,7 @@ use zero_contracts::{CancelToken, Digest};
 
 use crate::config::Result;
 use crate::kernel::{Kernel, ZeroKernel};
+use crate::outbox::EffectFilter;
 
 /// What is collected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -41,6 +42,8 @@ impl ZeroKernel {
         let kernel = &*self.kernel;
         kernel.recover_if_free(token)?;
         kernel.sessions.catch_up(&*kernel.files)?;
+        // The outbox, too, must be past what goes from the journal; what it was asked to do stays readable.
+        let effects = self.effects(&EffectFilter::default())?;
         let mut report = GcReport::default();
         if let Some(keep) = options.keep_events {
             for session in kernel.sessions.names()? {
@@ -49,7 +52,8 @@ impl ZeroKernel {
             }
             kernel.prune_journal()?;
         }
-        let (roots, opaque) = kernel.reachable(token)?;
+        let (mut roots, opaque) = kernel.reachable(token)?;
+        roots.extend(effects.iter().map(|effect| effect.intent));
         report.objects = kernel.files.collect_around(&roots, &opaque, token)?;
         report.lock_files_removed = kernel.sessions.sweep_locks()?;
         Ok(report)

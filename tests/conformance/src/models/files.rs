@@ -263,10 +263,6 @@ impl FileEngine for MemoryFiles {
         Ok(())
     }
 
-    fn flush(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
     fn begin(&self, begin: BeginTransaction) -> Result<Box<dyn Transaction>, Error> {
         Ok(Box::new(MemoryTransaction::new(self.clone(), begin)))
     }
