@@ -39,7 +39,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
                     let finished = Capture::resume(shared, baseline, &open.batches)?.finish(shared, &cell, token)?;
                     open.batches.push(finished.batch);
                 }
-                let restoration = restore::restore(shared, &open.batches, blind)?;
+                let restoration = restore::restore(shared, &cell, &open.batches, blind)?;
                 shared
                     .journal
                     .append(vec![Record::Restored { cell: cell.clone() }], false)?;

@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use zero_contracts::files::Restoration;
 use zero_contracts::read::EntryKind;
 use zero_contracts::response::PathConflict;
-use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
+use zero_contracts::{CancelToken, CellId, Error, ErrorKind, Handle, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::parked;
 use crate::publish::{Directories, idle_name, idle_path, staging_name, staging_path, temp_name};
-use crate::record::{Batch, Effect};
+use crate::record::{Batch, Effect, Record};
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
 use crate::widen::Widened;
@@ -40,8 +40,16 @@ pub(crate) struct Restorer<'a> {
     widened: Widened,
 }
 
-/// Takes batches back, the last first, and removes their temporaries.
-pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -> Result<Restoration, Error> {
+/// Takes batches of a cell back, the last first, and removes their temporaries.
+///
+/// What a command did is told from the tree alone, so it is over for good, and the journal says so, before what was
+/// published earlier is touched: taken back again after that, it would bring back what the cell itself had made.
+pub(crate) fn restore(
+    shared: &Shared,
+    cell: &CellId,
+    batches: &[Batch],
+    list_captured: bool,
+) -> Result<Restoration, Error> {
     let mut restorer = Restorer {
         shared,
         directories: Directories::new(shared),
@@ -50,14 +58,25 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
         list_captured,
         widened: Widened::default(),
     };
-    for batch in batches.iter().rev() {
+    let mut rest = batches;
+    let mut done = Vec::new();
+    while let Some((batch, earlier)) = rest.split_last() {
         restorer.batch(batch)?;
+        done.push(batch);
+        rest = earlier;
+        if batch.is_captured() && !earlier.is_empty() {
+            let withdrawn = |batch: &&Batch| Record::Withdrawn {
+                cell: cell.clone(),
+                tag: batch.tag,
+            };
+            // In this order, for the end of a record may be lost: the latest first.
+            let records = done.iter().map(withdrawn).collect();
+            restorer.clear(&std::mem::take(&mut done))?;
+            restorer.widened.put_back(shared)?;
+            shared.journal.append(records, shared.power())?;
+        }
     }
-    restorer.directories.sync()?;
-    retire(shared, batches)?;
-    for batch in batches {
-        purge(shared, batch.tag)?;
-    }
+    restorer.clear(&done)?;
     restorer.widened.put_back(shared)?;
     let mut result = restorer.result;
     result.restored.sort();
@@ -68,7 +87,7 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
 /// Everything is back: from here on nothing is read from the staging directories. Without this a second restoration,
 /// after a crash in the middle of a purge, would take what is missing there for what was put in its place, and remove
 /// from the tree what was there before the cell.
-fn retire(shared: &Shared, batches: &[Batch]) -> Result<(), Error> {
+fn retire(shared: &Shared, batches: &[&Batch]) -> Result<(), Error> {
     let root = shared.tree.root();
     let mut retired = false;
     for batch in batches {
@@ -205,6 +224,13 @@ fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
 }
 
 impl Restorer<'_> {
+    /// Makes durable that batches are taken back, and removes their temporaries.
+    fn clear(&mut self, batches: &[&Batch]) -> Result<(), Error> {
+        self.directories.sync()?;
+        retire(self.shared, batches)?;
+        batches.iter().try_for_each(|batch| purge(self.shared, batch.tag))
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
         self.widened.enter(self.shared, &WorkspacePath::root())?;
@@ -214,10 +240,7 @@ impl Restorer<'_> {
             Err(Errno::NOENT) => None,
             Err(e) => return Err(os(e, "opening", &path)),
         };
-        let captured = batch
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Captured { .. }));
+        let captured = batch.is_captured();
         if captured && staging.is_none() {
             let made = self
                 .shared
