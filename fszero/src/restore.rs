@@ -6,7 +6,7 @@
 
 mod captured;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(crate) fn restore(
         restorer.batch(batch)?;
         done.push(batch);
         rest = earlier;
-        if batch.is_captured() && !earlier.is_empty() {
+        if batch.is_of_command() && !earlier.is_empty() {
             let withdrawn = |batch: &&Batch| Record::Withdrawn {
                 cell: cell.clone(),
                 tag: batch.tag,
@@ -181,6 +181,37 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
     Ok(())
 }
 
+/// The temporaries of the directories above each path that the batch itself made, by the index of what it makes there. A
+/// directory that is back in the staging directory, or never left it, holds what was made in it, and what is at the path
+/// is something else, however alike it looks.
+fn made_in(effects: &[Effect]) -> HashMap<usize, Vec<u32>> {
+    let mut directories: BTreeMap<&WorkspacePath, u32> = BTreeMap::new();
+    let mut found = HashMap::new();
+    for (at, effect) in effects.iter().enumerate() {
+        match effect {
+            Effect::Create { path, temp, after } => {
+                let mut above = Vec::new();
+                let mut parent = path.parent();
+                while let Some(directory) = parent {
+                    above.extend(directories.get(&directory));
+                    parent = directory.parent();
+                }
+                if !above.is_empty() {
+                    found.insert(at, above);
+                }
+                if after.is_directory() {
+                    directories.insert(path, *temp);
+                }
+            }
+            Effect::Rename { from: path, .. } | Effect::Remove { path, .. } => {
+                directories.retain(|directory, _| !directory.is_within(path));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// What a rename depends on earlier in its batch. From what is in the tree alone a rename of something that was made
 /// just before, to a place that was freed just before, looks the same when none of it has happened yet.
 #[derive(Default)]
@@ -263,7 +294,7 @@ impl Restorer<'_> {
         let Some(staging) = staging else {
             return Ok(()); // Nothing was begun, or everything is back already.
         };
-        let mut ties = ties(&batch.effects);
+        let (mut ties, made_in) = (ties(&batch.effects), made_in(&batch.effects));
         let (mut moved, mut directory_moved) = (false, false);
         // What was taken out of the tree and may not be durably out of it yet.
         let mut uncreated: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -292,6 +323,13 @@ impl Restorer<'_> {
             if let Effect::Rename { before, .. } = effect {
                 moved = true;
                 directory_moved |= before.is_directory();
+            }
+            let mut inside = false;
+            for directory in made_in.get(&at).into_iter().flatten() {
+                inside |= self.node(staging.as_fd(), &temp_name(*directory), &path)?.is_some();
+            }
+            if inside {
+                continue;
             }
             let tie = ties.remove(&at).unwrap_or_default();
             self.effect(effect, &tie, &staging)?;

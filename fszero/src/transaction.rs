@@ -201,7 +201,9 @@ impl Cell {
         };
         let records: Vec<_> = batches.iter().map(withdrawn).collect();
         if !records.is_empty() {
-            self.shared.journal.append(records, false)?;
+            // What a command did must not be told anew after something published before it was taken back, too.
+            let sync = self.shared.power() && batches.iter().any(Batch::is_of_command);
+            self.shared.journal.append(records, sync)?;
         }
         Ok(())
     }

@@ -2,7 +2,8 @@
 //! loss of power leaves is in `losses`.
 //!
 //! After each, a new engine recovers; the tree must be all old or all new, nothing may be left over, and the workspace
-//! must still work. `FSZERO_SWEEP=full` makes it exhaustive to three operations; the numbers tried are printed.
+//! must still work. `FSZERO_SWEEP=full` makes it exhaustive to three operations; the numbers tried are printed, and
+//! `FSZERO_SEED` (0 to 255) gives other samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,6 +89,16 @@ impl Way {
         Self::Command,
         Self::CommandRestored,
     ];
+
+    /// Those that a program of one operation goes through: without a command, and some with one.
+    pub fn of(program: usize) -> Vec<Self> {
+        match program % 6 {
+            _ if full() => Self::ALL.to_vec(),
+            0 => vec![Self::Commit, Self::CommandRestored],
+            3 => vec![Self::Restored, Self::Command],
+            _ => vec![Self::Commit, Self::Restored],
+        }
+    }
 
     pub fn restores(self) -> bool {
         matches!(self, Self::Restored | Self::CommandRestored)
@@ -297,8 +308,12 @@ pub fn full() -> bool {
     std::env::var("FSZERO_SWEEP").is_ok_and(|v| v == "full")
 }
 
-pub fn rng(seed: u8) -> TestRng {
-    TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32])
+/// Random numbers, the same in every run; `FSZERO_SEED` gives others.
+pub fn rng(stream: u8) -> TestRng {
+    let seed: u8 = std::env::var("FSZERO_SEED").map_or(0, |seed| seed.parse().unwrap());
+    let mut bytes = [stream; 32];
+    bytes[0] = seed;
+    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
 }
 
 pub fn pick(rng: &mut TestRng, count: usize) -> String {
@@ -328,8 +343,8 @@ pub fn combinations(rng: &mut TestRng, sample: usize, most: usize) -> Vec<String
 #[test]
 fn one_operation_killed_and_failed_at_every_step() {
     let mut points = Points::default();
-    for operation in OPERATIONS {
-        for way in [Way::Commit, Way::Restored, Way::CommandRestored] {
+    for (i, operation) in OPERATIONS.iter().enumerate() {
+        for way in Way::of(i) {
             sweep(&format!("[{operation}]"), way, &mut points);
         }
     }
