@@ -424,6 +424,22 @@ impl Publication<'_> {
                 },
             });
         }
+        // What a later undo shows as this transaction's version, where a file was changed since; in the room that is left.
+        for step in &steps {
+            let (Effect::Create { after, .. } | Effect::Replace { after, .. }, Some(Body::Memory(content))) =
+                (&step.effect, &step.body)
+            else {
+                continue;
+            };
+            let bytes = content.len() as u64;
+            if let (Some(digest), true) = (after.digest(), bytes <= INLINE_BYTES && bytes <= room) {
+                room -= bytes;
+                inline.push(Inline {
+                    digest,
+                    bytes: content.to_vec(),
+                });
+            }
+        }
         Ok((steps, inline))
     }
 
