@@ -5,6 +5,7 @@ mod cargo;
 mod conformance;
 mod demo;
 mod node;
+mod notices;
 mod setup;
 mod soak;
 mod test;
@@ -50,6 +51,8 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
+    /// Write down whose work is linked into what is shipped.
+    Notices,
     /// Build the addon for Node, and stage and pack the npm packages.
     Node {
         /// Build quickly and put the addon beside the package's files instead: for work on it.
@@ -91,11 +94,12 @@ fn main() -> ExitCode {
 }
 
 fn work(chore: Chore) -> Result<()> {
-    if !matches!(chore, Chore::Vendor { .. } | Chore::Truth { .. }) {
+    if !matches!(chore, Chore::Vendor { .. } | Chore::Truth { .. } | Chore::Notices) {
         setup::run()?;
     }
     match chore {
         Chore::Setup => Ok(()),
+        Chore::Notices => notices::write(),
         Chore::Demo => demo::demo(),
         Chore::Test { arguments } => test::test(&arguments),
         Chore::Conformance { vendor } => conformance::conformance(vendor),
