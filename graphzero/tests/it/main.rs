@@ -9,6 +9,7 @@ mod fixtures;
 mod go;
 #[cfg(feature = "java")]
 mod java;
+mod pattern;
 mod persisted;
 mod rust;
 mod trees;
