@@ -127,6 +127,10 @@ round_trips! {
     ledger: crate::ResourceLedger;
     response: crate::Response;
     event: crate::Event;
+    effect_intent: crate::EffectIntent;
+    effect_record: crate::EffectRecord;
+    undo_options: crate::UndoOptions;
+    undo_report: crate::UndoReport;
     error: crate::Error;
     commit_record: crate::files::CommitRecord;
     restoration: crate::files::Restoration;
