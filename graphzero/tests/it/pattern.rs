@@ -66,13 +66,21 @@ fn ours(case: &Case) -> Vec<Match> {
 fn differs(case: &Case, theirs: &[Match]) -> Option<String> {
     let mut ours = ours(case);
     for own in &mut ours {
-        if let Some(their) = theirs.iter().find(|their| (their.start, their.end) == (own.start, own.end)) {
+        if let Some(their) = theirs
+            .iter()
+            .find(|their| (their.start, their.end) == (own.start, own.end))
+        {
             own.captures.retain(|name, _| their.captures.contains_key(name));
         }
     }
     let mut theirs = theirs.to_vec();
     theirs.sort();
-    (ours != theirs).then(|| format!("{} `{}`\n  ours   {ours:?}\n  theirs {theirs:?}", case.language, case.pattern))
+    (ours != theirs).then(|| {
+        format!(
+            "{} `{}`\n  ours   {ours:?}\n  theirs {theirs:?}",
+            case.language, case.pattern
+        )
+    })
 }
 
 #[test]
@@ -80,7 +88,13 @@ fn patterns_find_what_ast_grep_recorded() {
     let cases = cases();
     assert!(cases.len() >= 60);
     let wrong: Vec<String> = cases.iter().filter_map(|case| differs(case, &case.matches)).collect();
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]

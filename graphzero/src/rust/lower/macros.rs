@@ -93,7 +93,27 @@ impl Lower<'_, '_, '_> {
             "macro_rules" => &[],
             _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
         };
-        for &reading in readings {
+        let (mut arrow, mut semicolon, mut plain) = (false, false, !matching && name != "vec");
+        let mut cursor = tree.walk();
+        let parts: Vec<Node<'_>> = tree.children(&mut cursor).collect();
+        let inside = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
+        for (at, part) in inside.iter().enumerate() {
+            let comma = part.kind() == ",";
+            arrow |= part.kind() == "=>";
+            semicolon |= part.kind() == ";";
+            plain &= comma == (at % 2 == 1) && (comma || is_plain(*part));
+        }
+        if plain && matches!(readings.first(), Some(Reading::Arguments)) {
+            // Names and literals read the same without another parse: most calls of `println!` and `assert!`.
+            let values = inside.iter().step_by(2);
+            return values.map(|&part| self.expr(part)).collect();
+        }
+        let fits = |reading: &Reading| match reading {
+            Reading::Match => true,
+            Reading::Arguments => !arrow && !semicolon,
+            Reading::Array | Reading::Statements => !arrow,
+        };
+        for reading in readings.iter().copied().filter(fits) {
             if let Some((source, prefix, parsed)) = self.reparse(&content, reading, false) {
                 return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
             }
@@ -130,11 +150,15 @@ impl Lower<'_, '_, '_> {
             source.push_str(content);
         }
         source.push_str(suffix);
-        match self.parsing.parse(&RustLanguage, Lang::Rust, source.as_bytes()) {
-            Ok(tree) if !tree.root_node().has_error() || (tolerant && mostly_items(&tree)) => {
-                Some((source, prefix.len(), tree))
-            }
-            Ok(_) => None,
+        let (language, bytes) = (&RustLanguage, source.as_bytes());
+        let parsed = if tolerant {
+            let tree = self.parsing.parse(language, Lang::Rust, bytes);
+            tree.map(|tree| Some(tree).filter(|tree| !tree.root_node().has_error() || mostly_items(tree)))
+        } else {
+            self.parsing.parse_clean(language, Lang::Rust, bytes)
+        };
+        match parsed {
+            Ok(tree) => tree.map(|tree| (source, prefix.len(), tree)),
             Err(error) => {
                 self.failed.get_or_insert(error);
                 None
@@ -315,6 +339,11 @@ fn mostly_items(tree: &Tree) -> bool {
         .map(|span| span.end - span.start)
         .sum();
     items && (wrong as usize) * 4 < body.byte_range().len()
+}
+
+/// Tells whether a token is an expression by itself.
+fn is_plain(node: Node<'_>) -> bool {
+    matches!(kind(node), K::Identifier | K::StringLiteral) || node.kind() == "integer_literal"
 }
 
 /// How arguments are read.
