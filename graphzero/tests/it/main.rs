@@ -11,6 +11,8 @@ mod go;
 mod java;
 mod pattern;
 mod persisted;
+mod random;
 mod rust;
+mod semantic;
 mod trees;
 mod typescript_python;

@@ -131,9 +131,10 @@ impl Lower<'_, '_, '_> {
     /// Parses arguments in one reading; returns the text, how much of it stands before the arguments, and the tree.
     fn reparse(&mut self, content: &str, reading: Reading, tolerant: bool) -> Option<(String, usize, Tree)> {
         let (prefix, suffix) = match reading {
-            Reading::Arguments => ("fn _(){f(", ")}"),
-            Reading::Array => ("fn _(){[", "]}"),
-            Reading::Match => ("fn _(){match ", "=>{}}}"),
+            // The grammar takes statements outside functions: the less stands around, the sooner it is parsed.
+            Reading::Arguments => ("f(", ");"),
+            Reading::Array => ("[", "];"),
+            Reading::Match => ("match ", "=>{}};"),
             Reading::Statements => ("fn _(){", "\n}"),
         };
         let mut source = String::with_capacity(prefix.len() + content.len() + suffix.len());
@@ -171,14 +172,12 @@ impl Lower<'_, '_, '_> {
         let outer_shift = self.shift;
         self.shift += shift;
         let mut values = Vec::new();
-        let body = tree
-            .root_node()
-            .named_child(0)
-            .and_then(|function| field(function, F::Body));
         if let Reading::Statements = reading {
+            let function = tree.root_node().named_child(0);
+            let body = function.and_then(|function| field(function, F::Body));
             self.bound(|s| body.map(|body| s.list(body)));
         } else {
-            let inner = body.and_then(|body| self.children(body).first().copied());
+            let inner = self.children(tree.root_node()).first().copied();
             let inner = inner.map(|n| {
                 if kind(n) == K::ExpressionStatement {
                     n.named_child(0).unwrap_or(n)
