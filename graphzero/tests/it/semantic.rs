@@ -174,7 +174,7 @@ fn recorded_questions_are_answered_near_the_top() {
                 !answers[0].is_empty()
                     && documents
                         .iter()
-                        .any(|(symbol, _)| reciprocal(&[symbol.clone()], &[answer]) > 0.0),
+                        .any(|(symbol, _)| reciprocal(std::slice::from_ref(symbol), &[answer]) > 0.0),
                 "`{answer}` is there to be found"
             );
         }
