@@ -64,7 +64,7 @@ enum Chore {
     },
     /// Measure against a floor or peer of the same run.
     Bench {
-        /// all, frame, cell, fs, run, graph or tokens.
+        /// all, frame, cell, fs, run, graph, tokens or node.
         #[arg(default_value = "all")]
         name: String,
         /// Write the rows here, too.

@@ -3,6 +3,7 @@
 //! Two packages, as napi-rs has it: `@zerostack/zero-kernel` (JavaScript and types) and one for each platform with the addon
 //! and, beside it, the supervisor. Neither has an install script.
 
+pub mod bench;
 mod link;
 pub mod test;
 pub mod types;
