@@ -13,6 +13,7 @@ use zero_contracts::{
 };
 
 use crate::admission::Interrupt;
+use crate::outbox::Effects;
 
 /// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
 #[derive(Clone)]
@@ -41,6 +42,8 @@ pub struct KernelConfig {
     pub policy: Option<Arc<dyn Policy>>,
     /// Engines to use in place of the shipped ones.
     pub engines: Engines,
+    /// Effects on the outside world that cells may ask for.
+    pub effects: Effects,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
 }
@@ -61,6 +64,7 @@ impl KernelConfig {
             durability: Durability::default(),
             policy: None,
             engines: Engines::default(),
+            effects: Effects::default(),
             concurrent_cells: 16,
         }
     }

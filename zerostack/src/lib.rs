@@ -14,6 +14,7 @@ mod instructions;
 mod kernel;
 mod location;
 mod ops;
+pub mod outbox;
 mod record;
 mod recovery;
 mod session;
@@ -29,6 +30,7 @@ pub use config::{
 };
 pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
+pub use outbox::Effects;
 pub use record::canonical_json;
 pub use session::Session;
 pub use sessions::EventEntry;
