@@ -15,7 +15,7 @@ use super::package;
 use crate::cargo::workspace;
 
 /// Messages that the classes name; what they refer to comes with them.
-const ROOTS: [&str; 10] = [
+const ROOTS: [&str; 14] = [
     "KernelOptions",
     "ExecuteOptions",
     "UndoOptions",
@@ -26,10 +26,15 @@ const ROOTS: [&str; 10] = [
     "Error",
     "ErrorKind",
     "Operation",
+    "EffectCall",
+    "EffectRecord",
+    "Reconciled",
+    "ChannelConfig",
 ];
 
 /// Names that TypeScript's users know by others.
-const RENAMED: [(&str, &str); 6] = [
+const RENAMED: [(&str, &str); 7] = [
+    ("ChannelConfig", "BuiltInChannel"),
     ("Error", "KernelError"),
     ("Response", "ZeroKernelResponse"),
     ("Event", "ZeroKernelEvent"),
@@ -53,11 +58,16 @@ const BY_HAND: [(&str, &str); 14] = [
     ("Mode", "string"),
     ("Content", "string | Uint8Array"),
     ("Protocol", "\"ZeroKernel\""),
-    ("Duration", "number"),
+    ("Epoch", "number"),
 ];
 
 /// Members whose value stays in JavaScript, or that it accepts in more forms than the addon does.
-const MEMBERS: [(&str, &str, &str); 7] = [
+const MEMBERS: [(&str, &str, &str); 8] = [
+    (
+        "EffectOptions",
+        "channels",
+        "Record<string, EffectChannel | BuiltInChannel>",
+    ),
     ("KernelOptions", "root", "string | URL"),
     ("KernelOptions", "store", "\"transient\" | string | URL"),
     ("KernelOptions", "policy", "Policy"),
@@ -70,7 +80,7 @@ const MEMBERS: [(&str, &str, &str); 7] = [
 /// The file as it must be.
 pub fn generate() -> Result<String> {
     let mut definitions = BTreeMap::new();
-    for directory in ["contracts/src", "zerostack/node/src"] {
+    for directory in ["zerostack/src/outbox", "contracts/src", "zerostack/node/src"] {
         for entry in fs_err::read_dir(workspace().join(directory))? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "rs") {
@@ -169,10 +179,12 @@ impl Declared {
                             for field in &fields.named {
                                 let member = Serde::of(&field.attrs)?;
                                 let ident = field.ident.as_ref().context("a named field has a name")?.to_string();
+                                let inner = inner_of(&field.ty, "Option").filter(|_| member.skips);
                                 members.push(format!(
-                                    "{}: {}",
+                                    "{}{}: {}",
                                     member.field(&ident, &container),
-                                    self.type_of(&field.ty)?
+                                    if member.skips { "?" } else { "" },
+                                    self.type_of(inner.unwrap_or(&field.ty))?
                                 ));
                             }
                             format!("{{ {name}: {{ {} }} }}", members.join("; "))

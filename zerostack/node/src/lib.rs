@@ -24,6 +24,7 @@
 
 mod addon;
 mod cell;
+mod channel;
 mod functions;
 mod host;
 mod mailbox;

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use zerostack::contracts::files::Durability;
-use zerostack::contracts::{Budgets, SessionName};
+use zerostack::contracts::{Budgets, Error, SessionName};
 use zerostack::{Commands, ExternalReads, KernelConfig, StoreLocation};
 
+use crate::channel::EffectOptions;
 use crate::functions::Functions;
 
 /// How a kernel is opened.
@@ -42,6 +43,8 @@ pub struct KernelOptions {
     /// May deny any call before it happens.
     #[serde(default)]
     policy: bool,
+    /// Effects on the outside world that cells may ask for; none without it.
+    effects: Option<EffectOptions>,
 }
 
 /// `allow`, `deny`, or what lies below these directories.
@@ -62,7 +65,10 @@ enum Permission {
 
 impl KernelOptions {
     /// Gives the kernel's configuration.
-    pub fn config(self, supervisor: &Path, functions: &Functions) -> KernelConfig {
+    ///
+    /// # Errors
+    /// `invalid_input` that names the option.
+    pub fn config(self, supervisor: &Path, functions: &Functions) -> Result<KernelConfig, Error> {
         let mut config = KernelConfig::new(self.root);
         config.supervisor = Some(supervisor.to_owned());
         config.store = match self.store {
@@ -100,6 +106,9 @@ impl KernelOptions {
         if self.policy {
             config.policy = Some(Arc::new(functions.clone()));
         }
-        config
+        if let Some(effects) = self.effects {
+            config.effects = effects.effects(functions)?;
+        }
+        Ok(config)
     }
 }

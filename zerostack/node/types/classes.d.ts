@@ -41,6 +41,15 @@ export class ZeroKernel {
   /** The latest events of the session, newest first; 20 unless another limit is given. */
   log(options?: { limit?: number }): Promise<LogEntry[]>;
 
+  /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
+  reconcile(): Promise<Reconciled>;
+  /** Effects in the order of their commits; all unless a filter says otherwise. */
+  effects(options?: { states?: EffectState[]; effect?: string; limit?: number }): Promise<EffectRecord[]>;
+  /** Gives an effect up: it is never sent (again). */
+  abandonEffect(handle: string, why: string): Promise<EffectRecord>;
+  /** Prepares a quarantined effect again; the next reconciliation tries it once more. */
+  retryEffect(handle: string): Promise<EffectRecord>;
+
   /** What a model is told about cells, in fewer than 900 tokens. */
   instructions(): string;
   static instructions(): string;
@@ -100,6 +109,31 @@ export type Policy = (call: {
   /** What the cell gave. */
   arguments: unknown[];
 }) => undefined | void | boolean | string | Promise<undefined | void | boolean | string>;
+
+/**
+ * Does the effects of one name. It is called only after the cell that asked for the effect is committed; a cell that failed
+ * dispatches nothing.
+ */
+export interface EffectChannel {
+  /**
+   * Does the effect and resolves to evidence of it. Throw {@link NotSent} if it certainly was not done: it is tried again. With
+   * any other exception its fate is unknown, and it is never sent again unless `probe` says that it was not.
+   */
+  dispatch(effect: EffectCall): unknown | Promise<unknown>;
+  /** Finds out whether an effect was done. `not_sent` must be final: whatever happens to an earlier call, it will not be done. */
+  probe?(effect: EffectCall): Probed | Promise<Probed>;
+}
+
+/** What a probe found. */
+export type Probed =
+  | { status: "sent"; evidence?: unknown }
+  | { status: "not_sent" }
+  | { status: "unknown"; detail?: string };
+
+/** What a channel throws for an effect that certainly was not done, and may be tried again. */
+export class NotSent extends Error {
+  readonly name: "NotSent";
+}
 
 /** A piece of output of a command that runs. */
 export interface Output {
