@@ -41,6 +41,15 @@ export class ZeroKernel {
   /** The latest events of the session, newest first; 20 unless another limit is given. */
   log(options?: { limit?: number }): Promise<LogEntry[]>;
 
+  /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
+  reconcile(): Promise<Reconciled>;
+  /** Effects in the order of their commits; all unless a filter says otherwise. */
+  effects(options?: { states?: EffectState[]; effect?: string; limit?: number }): Promise<EffectRecord[]>;
+  /** Gives an effect up: it is never sent (again). */
+  abandonEffect(handle: string, why: string): Promise<EffectRecord>;
+  /** Prepares a quarantined effect again; the next reconciliation tries it once more. */
+  retryEffect(handle: string): Promise<EffectRecord>;
+
   /** What a model is told about cells, in fewer than 900 tokens. */
   instructions(): string;
   static instructions(): string;
@@ -100,6 +109,31 @@ export type Policy = (call: {
   /** What the cell gave. */
   arguments: unknown[];
 }) => undefined | void | boolean | string | Promise<undefined | void | boolean | string>;
+
+/**
+ * Does the effects of one name. It is called only after the cell that asked for the effect is committed; a cell that failed
+ * dispatches nothing.
+ */
+export interface EffectChannel {
+  /**
+   * Does the effect and resolves to evidence of it. Throw {@link NotSent} if it certainly was not done: it is tried again. With
+   * any other exception its fate is unknown, and it is never sent again unless `probe` says that it was not.
+   */
+  dispatch(effect: EffectCall): unknown | Promise<unknown>;
+  /** Finds out whether an effect was done. `not_sent` must be final: whatever happens to an earlier call, it will not be done. */
+  probe?(effect: EffectCall): Probed | Promise<Probed>;
+}
+
+/** What a probe found. */
+export type Probed =
+  | { status: "sent"; evidence?: unknown }
+  | { status: "not_sent" }
+  | { status: "unknown"; detail?: string };
+
+/** What a channel throws for an effect that certainly was not done, and may be tried again. */
+export class NotSent extends Error {
+  readonly name: "NotSent";
+}
 
 /** A piece of output of a command that runs. */
 export interface Output {
@@ -191,6 +225,8 @@ export interface ZeroKernelOptions {
   concurrentCells?: number;
   /** May deny any call before it happens. */
   policy?: Policy;
+  /** Effects on the outside world that cells may ask for; none without it. */
+  effects?: EffectOptions;
 }
 
 /** The budgets of one cell. Times in milliseconds, sizes in bytes, shown text in tokens. */
@@ -237,6 +273,18 @@ export type Permission = "allow" | "deny";
 
 /** What survives a crash. */
 export type Durability = "power" | "process";
+
+/** Effects on the outside world that cells may ask for. */
+export interface EffectOptions {
+  /** The channels by name: functions of the host, or a built-in channel. */
+  channels: Record<string, EffectChannel | BuiltInChannel>;
+  /** How often an effect is tried, or asked about, before it is given up; 5 if absent. */
+  ceiling?: number;
+  /** How long a channel's answer is waited for; 30,000 if absent. */
+  timeoutMs?: number;
+  /** How long a dispatcher on another machine that died keeps the others waiting; 30,000 if absent. */
+  leaseTtlMs?: number;
+}
 
 /** How a cell is run. */
 export interface ExecuteCellOptions {
@@ -512,6 +560,8 @@ export interface ZeroKernelEvent {
   processes: ProcessVerdict[];
   /** Absolute paths outside the workspace that it read. */
   externalReads: string[];
+  /** The effects on the outside world that it asked for, or the one whose end this event records. */
+  effects?: EffectRecord[];
   /** Handles that its value refers to. */
   handles: string[];
   /** What it used. */
@@ -563,6 +613,60 @@ export type EndReason = "natural" | "timeout" | "cancelled" | "limit";
 /** Whether the kernel's process owner saw the whole tree end. */
 export type Cleanup = "clean" | "uncertain";
 
+/** An effect and what became of it so far. */
+export interface EffectRecord {
+  /** The word `effect`. */
+  kind: EffectTag;
+  /** Its name. */
+  handle: string;
+  /** The channel. */
+  effect: string;
+  /** Business identity. */
+  key: string;
+  /** Where the key is unique. */
+  scope: EffectScope;
+  /** The session of the cell that asked for it. */
+  session: string;
+  /** The cell that asked for it. */
+  cell: string;
+  /** The intent, an object of the store: the payload is there, too. */
+  intent: string;
+  /** What the channel gets; absent in events. */
+  payload?: unknown;
+  /** Where it stands. */
+  state: EffectState;
+  /** How often its channel was called. */
+  attempts: number;
+  /** How often nobody could tell whether it was done. */
+  unknown: number;
+  /** Fencing token of the last claim; 0 before the first. */
+  epoch: number;
+  /** What the channel answered. */
+  evidence?: unknown;
+  /** Why it is not done. */
+  detail?: string;
+  /** The event that records how it ended. */
+  event?: string;
+}
+
+/** The word `effect`. */
+export type EffectTag = "effect";
+
+/** Where an effect's key is unique. */
+export type EffectScope = "workspace" | "session" | "cell";
+
+/**
+ * Where an effect stands.
+ *
+ * ```text
+ * staged → prepared → claimed → dispatched → committed
+ *             ↑  ↑________|         |  |____→ abandoned    unknown too often
+ *             |_____________________|  |____→ quarantined  not sent too often
+ *                    not sent
+ * ```
+ */
+export type EffectState = "staged" | "prepared" | "claimed" | "dispatched" | "committed" | "abandoned" | "quarantined";
+
 /** What a host did to a session by itself. It is recorded in the session's chain as a cell's end is. */
 export type HostAct = { undo: { of: string } } | { set: { keys: string[] } } | "reset" | { fork: { from: string } };
 
@@ -599,3 +703,44 @@ export interface KernelError {
   /** What would have been accepted. */
   accepted?: string[];
 }
+
+/** One effect as its channel gets it. */
+export interface EffectCall {
+  /** Name of the effect: never the same for two effects of a workspace. */
+  handle: string;
+  /** The channel's name. */
+  effect: string;
+  /** Business identity. A receiver that refuses a repeated key makes the effect happen exactly once. */
+  key: string;
+  /** What the cell gave. */
+  payload: unknown;
+  /** Fencing token: a receiver that remembers the greatest and refuses a lesser one is safe from a late dispatcher. */
+  epoch: number;
+  /** How often the channel was called for this effect, this call included. */
+  attempt: number;
+  /** The session of the cell that asked for it. */
+  session: string;
+  /** The cell that asked for it. */
+  cell: string;
+}
+
+/** What a reconciliation did and what it left. */
+export interface Reconciled {
+  /** Done now, or found to have been done. */
+  committed: string[];
+  /** Certainly not done; tried again next time. */
+  notSent: string[];
+  /** Nobody can tell yet; asked again next time, never sent again. */
+  unknown: string[];
+  /** Given up: nobody could tell at the ceiling. */
+  abandoned: string[];
+  /** Given up: not done at the ceiling. */
+  quarantined: string[];
+  /** Channels that another dispatcher uses now; it, or the next reconciliation, does what is pending. */
+  busy: string[];
+  /** Channels with something pending that this host did not register. */
+  unregistered: string[];
+}
+
+/** A built-in channel as a configuration file says it. */
+export type BuiltInChannel = { appendFile: { path: string } } | { command: { argv: string[]; probe?: string[]; cwd?: string; env?: Record<string, string>; timeoutMs?: number } };

@@ -237,6 +237,7 @@ impl Declared {
 
     fn type_of(&mut self, of: &Type) -> Result<String> {
         match of {
+            Type::Reference(reference) => self.type_of(&reference.elem),
             Type::Tuple(tuple) if tuple.elems.is_empty() => Ok("null".into()),
             Type::Tuple(tuple) => {
                 let parts: Result<Vec<String>> = tuple.elems.iter().map(|part| self.type_of(part)).collect();
@@ -281,7 +282,11 @@ impl Declared {
 
     fn documentation(&mut self, attributes: &[Attribute], indent: &str) {
         let lines: Vec<String> = attributes.iter().filter_map(doc_line).collect();
-        let links = |line: &String| line.trim().replace("[`", "`").replace("`]", "`");
+        // One space follows the slashes; what is indented further is meant so.
+        let links = |line: &String| {
+            let line = line.strip_prefix(' ').unwrap_or(line).trim_end();
+            line.replace("[`", "`").replace("`]", "`")
+        };
         match lines.as_slice() {
             [] => {}
             [line] => self.text += &format!("{indent}/** {} */\n", links(line)),
