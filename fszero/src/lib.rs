@@ -16,6 +16,7 @@ mod publish;
 mod record;
 mod recover;
 mod restore;
+mod retained;
 mod revert;
 mod rules;
 mod snapshot;

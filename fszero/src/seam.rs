@@ -60,6 +60,13 @@ pub enum Call<'a> {
         dir: BorrowedFd<'a>,
         name: &'a [u8],
     },
+    /// `linkat`: a second name of a file.
+    Link {
+        from: BorrowedFd<'a>,
+        old: &'a [u8],
+        to: BorrowedFd<'a>,
+        new: &'a [u8],
+    },
     /// `unlinkat`.
     Unlink { dir: BorrowedFd<'a>, name: &'a [u8] },
     /// `unlinkat(AT_REMOVEDIR)`.
@@ -235,6 +242,12 @@ impl Seam {
 
     pub fn symlink(&self, target: &[u8], dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {
         self.pass(Call::Symlink { target, dir, name }, || fs::symlinkat(target, dir, name))
+    }
+
+    pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Io<()> {
+        self.pass(Call::Link { from, old, to, new }, || {
+            fs::linkat(from, old, to, new, AtFlags::empty())
+        })
     }
 
     pub fn unlink(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {
