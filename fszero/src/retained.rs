@@ -105,7 +105,11 @@ pub(crate) fn retain(
         let Node::File { bytes, .. } = node else { continue };
         let name = name(path, *bytes);
         if let Some(inode) = known.get(&name) {
-            let live = if same_device { shared.tree.stat(path).ok().flatten() } else { None };
+            let live = if same_device {
+                shared.tree.stat(path).ok().flatten()
+            } else {
+                None
+            };
             if live.is_none_or(|live| live.inode == *inode) {
                 wanted.insert(name);
                 continue;
@@ -171,7 +175,10 @@ fn copy(
 ) -> Result<(), Error> {
     let (mut source, _) = shared.tree.open_file(path)?;
     let (digest, _) = crate::tree::digest_of(&mut source, path, token)?;
-    let file = shared.seam.create(retained, name, 0o600).map_err(|e| io(&e, "retaining", path))?;
+    let file = shared
+        .seam
+        .create(retained, name, 0o600)
+        .map_err(|e| io(&e, "retaining", path))?;
     let body = Body::Live(path.clone());
     shared.copy_body(&body, &digest, bytes, file.as_fd(), path, token)?;
     if shared.power() {

@@ -63,7 +63,11 @@ fn main() {
             // In turns, so that all meet the same machine.
             for _ in 0..RUNS {
                 floors.push(time(|| {
-                    Command::new("true").stdin(Stdio::null()).stdout(Stdio::null()).status().expect("true");
+                    Command::new("true")
+                        .stdin(Stdio::null())
+                        .stdout(Stdio::null())
+                        .status()
+                        .expect("true");
                 }));
             }
             walks.push(time(|| (0..2).for_each(|_| walk(&*live))));
@@ -76,7 +80,11 @@ fn main() {
         row(&format!("z.run true, {name}, first of a cell"), &firsts, floor);
         row(&format!("z.run true, {name}, later"), &laters, floor);
         if files > 0 {
-            row(&format!("z.run true, {name}, later, against two stat walks"), &laters, median(&walks));
+            row(
+                &format!("z.run true, {name}, later, against two stat walks"),
+                &laters,
+                median(&walks),
+            );
         }
         let _ = std::fs::remove_dir_all(root.path().with_extension("walks"));
     }

@@ -7,15 +7,14 @@ use rustix::io::Errno;
 use zero_contracts::read::EntryKind;
 use zero_contracts::{Error, WorkspacePath};
 
-
 use super::Restorer;
 use crate::node::Node;
 use crate::overlay::Body;
 use crate::publish::temp_name;
 use crate::record::{Batch, Effect};
+use crate::retained::{self, is_git_object};
 use crate::seam::Rename;
 use crate::tree::{os, stat_at};
-use crate::retained::{self, is_git_object};
 
 impl Restorer<'_> {
     /// Takes back what a command did. The old content comes from objects: the command did not keep the inodes.

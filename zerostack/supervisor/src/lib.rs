@@ -48,4 +48,4 @@ pub use outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 pub use processes::{Counts, Processes};
 pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
 pub use running::{Io, OnOutput, Running};
-pub use spec::{Files, Limits, Overlay, Spec, Stdin, Tree, View};
+pub use spec::{Files, Limits, Mounted, Overlay, Spec, Stdin, Tree, View};
