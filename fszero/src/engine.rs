@@ -466,6 +466,10 @@ impl FileEngine for FsZero {
         }
     }
 
+    fn private_place(&self) -> Result<Option<PathBuf>, Error> {
+        crate::private::place(&self.shared).map(Some)
+    }
+
     fn begin(&self, begin: BeginTransaction) -> Result<Box<dyn Transaction>, Error> {
         Ok(Box::new(Cell::begin(Arc::clone(&self.shared), begin)?))
     }

@@ -12,6 +12,7 @@ mod journal;
 mod node;
 mod overlay;
 mod parked;
+mod private;
 mod publish;
 mod record;
 mod recover;

@@ -51,6 +51,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
         });
     }
     sweep(shared)?;
+    crate::private::sweep(shared)?;
     recovered.reverse();
     Ok(recovered)
 }

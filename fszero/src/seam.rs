@@ -71,6 +71,8 @@ pub enum Call<'a> {
     Unlink { dir: BorrowedFd<'a>, name: &'a [u8] },
     /// `unlinkat(AT_REMOVEDIR)`.
     RemoveDirectory { dir: BorrowedFd<'a>, name: &'a [u8] },
+    /// `mknodat` of a character device 0/0: how an overlay of the kernel says that a name is gone.
+    Whiteout { dir: BorrowedFd<'a>, name: &'a [u8] },
     /// `renameat2`.
     Rename {
         from: BorrowedFd<'a>,
@@ -247,6 +249,12 @@ impl Seam {
     pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Io<()> {
         self.pass(Call::Link { from, old, to, new }, || {
             fs::linkat(from, old, to, new, AtFlags::empty())
+        })
+    }
+
+    pub fn whiteout(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {
+        self.pass(Call::Whiteout { dir, name }, || {
+            fs::mknodat(dir, name, fs::FileType::CharacterDevice, Mode::empty(), 0)
         })
     }
 

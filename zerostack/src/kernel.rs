@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -42,6 +42,8 @@ pub struct Kernel {
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) sessions: Sessions,
     slots: Slots,
+    /// Why commands get no private view here; asked once.
+    no_view: OnceLock<Option<String>>,
     /// Goes with the kernel.
     _transient: Option<tempfile::TempDir>,
 }
@@ -85,6 +87,14 @@ impl ZeroKernel {
                     .with_accepted(["a directory outside the workspace", "the default", "transient"]),
             );
         }
+        // Asked before anything is opened: through a private view the root looks like another one.
+        if zero_supervisor::lease::is_held_by_ancestor(&store) {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                "this process was started by a command of a cell that holds this workspace: a cell cannot wait for itself",
+            )
+            .retryable(false));
+        }
         let files = engines::files(&config, &root, &store)?;
         let structure = engines::structure(&config);
         let tokens = engines::tokens(&config);
@@ -93,15 +103,9 @@ impl ZeroKernel {
             root,
             store,
         };
-        if zero_supervisor::lease::is_held_by_ancestor(&places.store) {
-            return Err(Error::new(
-                ErrorKind::Busy,
-                "this process was started by a command of a cell that holds this workspace: a cell cannot wait for itself",
-            )
-            .retryable(false));
-        }
         let kernel = Kernel {
             slots: Slots::default(),
+            no_view: OnceLock::new(),
             objects: files.objects(),
             sessions: Sessions::open(&places.store)?,
             places,
@@ -238,6 +242,14 @@ impl ZeroKernel {
         })
     }
 
+    /// Returns why commands get no private view of this workspace (tier `private`); `None` if they get one. Tried once.
+    ///
+    /// # Errors
+    /// `unsupported` without a supervisor; `io` if it cannot be tried.
+    pub fn why_no_private_view(&self) -> Result<Option<String>> {
+        self.0.why_no_view()
+    }
+
     /// Returns the latest events of the kernel's session, newest first.
     ///
     /// # Errors
@@ -301,6 +313,29 @@ impl Kernel {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Why commands get no private view here.
+    pub(crate) fn why_no_view(&self) -> Result<Option<String>> {
+        if let Some(known) = self.no_view.get() {
+            return Ok(known.clone());
+        }
+        let place = match self.files.private_place() {
+            Err(e) if e.kind == ErrorKind::Unsupported => {
+                return Ok(self.no_view.get_or_init(|| Some(e.detail)).clone());
+            }
+            place => place?,
+        };
+        let why = match place {
+            None => Some("the engine of this kernel has no private views".to_owned()),
+            Some(place) => {
+                let processes = zero_supervisor::Processes::new(crate::ops::run::supervisor(self)?);
+                processes
+                    .why_no_overlay(&self.places.root, &place)
+                    .map_err(|e| crate::ops::run::error(&e))?
+            }
+        };
+        Ok(self.no_view.get_or_init(|| why).clone())
     }
 
     fn recover(&self, lease: &Lease, token: &CancelToken) -> Result<()> {

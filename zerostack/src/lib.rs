@@ -15,7 +15,7 @@ mod sessions;
 mod settle;
 mod targets;
 
-pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
+pub use config::{Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
 pub use kernel::{Status, ZeroKernel};
 pub use record::canonical_json;
 pub use sessions::EventEntry;

@@ -294,6 +294,7 @@ impl Disk {
                 }
             }
             Call::OpenLock { .. }
+            | Call::Whiteout { .. }
             | Call::Touch { .. }
             | Call::Chown { .. }
             | Call::SetXattr { .. }

@@ -30,6 +30,7 @@ mod identity;
 pub mod lease;
 pub mod locate;
 pub mod marker;
+mod obstacles;
 mod outcome;
 #[doc(hidden)]
 pub mod owner;

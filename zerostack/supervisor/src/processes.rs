@@ -145,7 +145,12 @@ impl Processes {
                 "a command in the view ended otherwise: {:?}",
                 outcome.termination
             ))),
-            Err(Error::Unsupported(why)) => Ok(Some(why)),
+            Err(Error::Unsupported(why)) => {
+                let obstacles = crate::obstacles::obstacles(scratch);
+                Ok(Some(
+                    std::iter::once(why).chain(obstacles).collect::<Vec<_>>().join("; "),
+                ))
+            }
             Err(error) => Err(error),
         };
         // The kernel leaves a directory without permissions in the work directory; what stays is the scratch's owner's.

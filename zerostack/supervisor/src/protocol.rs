@@ -73,7 +73,7 @@ pub enum View {
         root: Vec<u8>,
         /// Where its writes land, as the kernel's overlay keeps them (with `user.overlay.*` attributes).
         upper: Vec<u8>,
-        /// An empty directory of the kernel's, on the same file system as `upper`.
+        /// An empty directory of the kernel's, on the same file system as `upper`: a new one for each mount.
         work: Vec<u8>,
         /// Paths beneath the workspace that stay the live ones.
         through: Vec<Vec<u8>>,

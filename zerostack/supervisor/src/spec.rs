@@ -141,8 +141,7 @@ pub struct Overlay {
     /// Where writes land, in the form the kernel's overlay gives them: whiteouts are character devices 0/0, replaced
     /// directories have the attribute `user.overlay.opaque`. Kept from run to run, it carries the effects along.
     pub upper: PathBuf,
-    /// An empty directory for the kernel, on the same file system as `upper`; not shared by commands that run at the
-    /// same time.
+    /// An empty directory for the kernel, on the same file system as `upper`: a new one for each mount.
     pub work: PathBuf,
     /// Paths beneath the workspace that stay the live ones (ignored directories, such as build output).
     pub through: Vec<PathBuf>,

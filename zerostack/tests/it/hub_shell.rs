@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use zero_contracts::response::{Disposition, Outcome};
 
-use crate::hub_support::{Tree, Workspace, differences, tree};
+use zerostack::Capture;
+
+use crate::hub_support::{Tree, Workspace, differences, has_private_view, tree};
 
 /// Names that steps choose from; the last one is not UTF-8.
 const NAMES: [&str; 6] = ["a", "b", "d/x", "d/e/y", "new", "$(printf 'odd\\377')"];
@@ -103,8 +105,19 @@ fn cell(program: &str, after: &str) -> String {
 
 #[test]
 fn a_throw_after_a_random_program_leaves_tree_and_repository_as_they_were() {
+    throws(Capture::Baseline);
+}
+
+#[test]
+fn a_throw_after_a_random_program_in_a_private_view_leaves_tree_and_repository_as_they_were() {
+    if has_private_view() {
+        throws(Capture::RequirePrivate);
+    }
+}
+
+fn throws(capture: Capture) {
     run(programs(), |program| {
-        let ws = Workspace::new(&[]);
+        let ws = Workspace::with(&[], |config| config.capture = capture);
         plainly(ws.root.path(), SETUP);
         let before = ws.tree();
         let response = ws.run(&cell(program, "throw new Error('on purpose')"));
@@ -123,8 +136,20 @@ fn a_throw_after_a_random_program_leaves_tree_and_repository_as_they_were() {
 
 #[test]
 fn a_completed_cell_publishes_what_the_program_does_by_itself() {
+    completes(Capture::Baseline);
+}
+
+#[test]
+fn a_completed_cell_publishes_what_the_program_does_in_a_private_view() {
+    if has_private_view() {
+        completes(Capture::RequirePrivate);
+    }
+}
+
+fn completes(capture: Capture) {
     run(programs() / 2, |program| {
-        let (ws, plain) = (Workspace::new(&[]), tempfile::tempdir().expect("a directory"));
+        let ws = Workspace::with(&[], |config| config.capture = capture);
+        let plain = tempfile::tempdir().expect("a directory");
         for root in [ws.root.path(), plain.path()] {
             plainly(root, SETUP);
         }

@@ -65,9 +65,10 @@ pub(super) fn enter(view: &View, namespaces: Vec<OwnedFd>) -> io::Result<Vec<Own
             Err(error) => return Err(error.into()),
         }
     }
+    // Nothing in the layers has to outlive a crash, so the kernel need not flush them.
     // Named by descriptor: commas, colons and backslashes in a path have a meaning in mount options.
     let data = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr",
+        "lowerdir={},upperdir={},workdir={},userxattr,volatile",
         link(&lower),
         link(&above),
         link(&scratch)

@@ -279,7 +279,11 @@ fn a_private_view_keeps_the_live_tree(setting: Setting) {
         3,
         "the probe leaves nothing"
     );
+    let mounts = std::cell::Cell::new(0);
     let spec = |line: &str| {
+        mounts.set(mounts.get() + 1);
+        let work = work.join(mounts.get().to_string());
+        fs::create_dir(&work).expect("mkdir");
         let mut spec = shell(setting, line);
         spec.cwd = root.join("sub");
         spec.view = View::Overlay(Overlay {
