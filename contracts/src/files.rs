@@ -259,6 +259,13 @@ pub trait FileEngine: Send + Sync {
         Ok(None)
     }
 
+    /// Makes every object stored so far survive what the configured durability promises. Reads never need it, and a
+    /// commit does it by itself.
+    ///
+    /// # Errors
+    /// `io`.
+    fn flush(&self) -> Result<(), Error>;
+
     /// Begins a transaction. Nothing is written before the first staged effect, and nothing in the tree before
     /// [`Transaction::materialize`] or [`Transaction::commit`].
     ///

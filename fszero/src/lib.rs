@@ -19,6 +19,7 @@ mod recover;
 mod restore;
 mod retained;
 mod revert;
+mod round;
 mod rules;
 mod snapshot;
 mod stage;

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
@@ -219,7 +220,9 @@ impl Private {
         let fail = |e: std::io::Error| io(&e, "making a private view of", &root);
         refuse_strangers(shared)?;
         let place = open_place(shared)?;
-        let name = format!("{:016x}", shared.fresh_tag()).into_bytes();
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let (pid, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!("{:x}-{pid:x}-{count:x}", now()).into_bytes();
         shared.seam.make_directory(place.as_fd(), &name, 0o700).map_err(fail)?;
         let directory = open_at(place.as_fd(), &name).map_err(|e| fail(e.into()))?;
         shared

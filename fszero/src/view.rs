@@ -292,6 +292,7 @@ impl SourceView for View {
     }
 
     fn read(&self, path: &WorkspacePath, token: &CancelToken) -> Result<FileContent, Error> {
+        token.check()?;
         let at = self.canonical(path, true)?;
         let (tree, origin) = match self.file_slot(&at)? {
             Located::Live(origin) => (&self.shared.tree, origin),

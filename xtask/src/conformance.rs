@@ -12,8 +12,8 @@ use crate::vendor;
 /// The engines, which may depend on the contracts and on nothing else of the workspace.
 pub const ENGINES: [&str; 3] = ["fszero", "graphzero", "tokenzero"];
 
-/// Who may compose engines: the hub, and what checks and measures them.
-const COMPOSERS: [&str; 3] = ["zerostack", "zero-tests", "xtask"];
+/// Who may compose engines: the hub, and what checks and measures them (`zero-conformance` in its tests alone).
+const COMPOSERS: [&str; 4] = ["zerostack", "zero-tests", "zero-conformance", "xtask"];
 
 /// Packages that mean V8.
 const V8: [&str; 2] = ["v8", "deno_core"];
@@ -52,6 +52,24 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
     results.push((
         "contracts round-trip in both forms".into(),
         round_trips.into_iter().collect(),
+    ));
+    println!();
+    let suites = run(cargo(&[
+        "run",
+        "--quiet",
+        "--package",
+        "zero-conformance",
+        "--example",
+        "table",
+        "--",
+    ])
+    .arg("--json")
+    .arg(workspace().join("target/conformance.json")))
+    .err()
+    .map(|e| e.to_string());
+    results.push((
+        "engines keep their contracts, and every seeded defect is caught (target/conformance.json)".into(),
+        suites.into_iter().collect(),
     ));
     if prove_vendoring {
         for engine in ENGINES {

@@ -41,7 +41,7 @@ fn main() {
             ..KernelConfig::new(root.path())
         };
         let kernel = ZeroKernel::open(config).expect("the kernel opens");
-        let mut cell = || {
+        let cell = || {
             clock.0.lock().expect("nothing panics here").clear();
             let response = kernel.execute_cell(&format!(
                 "for (let n = 0; n < {RUNS}; n += 1) {{ await z.run(['true']); await z.state.get('x') }}"

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 /// `statfs` type of an overlay, as containers have as their root.
-const OVERLAY: i64 = 0x794c_7630;
+const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
 
 /// What of this machine is known to stand in the way of an overlay whose upper layer lies in `scratch`.
 pub(crate) fn obstacles(scratch: &Path) -> Vec<String> {
@@ -34,19 +34,12 @@ pub(crate) fn obstacles(scratch: &Path) -> Vec<String> {
     {
         found.push("a seccomp filter is in force, as in containers, and may forbid mounts".into());
     }
-    if let Ok(kind) = rustix::fs::statfs(scratch)
-        && i64::from(kind.f_type) == OVERLAY
-    {
+    if rustix::fs::statfs(scratch).is_ok_and(|kind| kind.f_type == OVERLAY) {
         found.push("the store lies on an overlay itself: put it on another file system".into());
-    } else if let Ok(directory) = fs::File::open(scratch) {
-        let mut none = [0_u8; 1];
-        match rustix::fs::fgetxattr(&directory, "user.overlay.probe", &mut none) {
-            Err(rustix::io::Errno::NOTSUP) => {
-                found.push("the store's file system has no extended attributes of users".into());
-            }
-            // Not there, as expected.
-            _ => {}
-        }
+    } else if let Ok(directory) = fs::File::open(scratch)
+        && rustix::fs::fgetxattr(&directory, "user.overlay.probe", &mut [0_u8; 1]) == Err(rustix::io::Errno::NOTSUP)
+    {
+        found.push("the store's file system has no extended attributes of users".into());
     }
     found
 }
