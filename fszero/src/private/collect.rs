@@ -77,7 +77,8 @@ impl Private {
             room: IN_MEMORY,
             receipts: Vec::new(),
         };
-        collection.directory(&root, &again, &rules)?;
+        collection.directory(&root, &again, &rules, true)?;
+        collection.vanished()?;
         let receipts = collection.receipts;
         self.laid = stager.work.overlay.clone();
         self.since = None;
@@ -86,7 +87,26 @@ impl Private {
 }
 
 impl Collection<'_, '_> {
-    fn directory(&mut self, path: &WorkspacePath, upper: &OwnedFd, rules: &Rules) -> Result<(), Error> {
+    /// What was laid where the live tree has nothing leaves no whiteout when a command removes it.
+    fn vanished(&mut self) -> Result<(), Error> {
+        let laid: Vec<WorkspacePath> = self
+            .private
+            .laid
+            .slots()
+            .filter(|(_, slot)| !matches!(slot, Slot::Absent | Slot::Carried { .. }))
+            .map(|(path, _)| path.clone())
+            .collect();
+        for path in laid {
+            let there = self.private.upper.stat(&path).map_err(|e| os(e, "looking at", &path))?;
+            if there.is_none() && self.stager.look(&path)?.is_some() {
+                self.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// `merged`: what the live tree has here shows through.
+    fn directory(&mut self, path: &WorkspacePath, upper: &OwnedFd, rules: &Rules, merged: bool) -> Result<(), Error> {
         for name in names(upper.as_fd()).map_err(|e| os(e, "listing", path))? {
             self.stager.token.check()?;
             let child = path.join(&name)?;
@@ -110,7 +130,9 @@ impl Collection<'_, '_> {
                     self.stager.work.overlay.set(child.clone(), Slot::Carried { mode });
                     self.private.carried.insert(child, Some(EntryKind::Directory));
                 }
-                EntryKind::Directory => self.subdirectory(&child, upper.as_fd(), &name, &meta, rules)?,
+                EntryKind::Directory => {
+                    self.subdirectory(&child, upper.as_fd(), &name, &meta, rules, merged)?;
+                }
                 EntryKind::Symlink => {
                     let target = link_at(upper.as_fd(), &name).map_err(|e| os(e, "reading", &child))?;
                     self.entry(&child, Node::Symlink { target }, None, ignored)?;
@@ -169,6 +191,7 @@ impl Collection<'_, '_> {
         name: &[u8],
         meta: &Meta,
         rules: &Rules,
+        merged: bool,
     ) -> Result<(), Error> {
         let fail = |e: std::io::Error| io(&e, "opening", path);
         let after = Node::Directory { mode: meta.mode };
@@ -192,7 +215,14 @@ impl Collection<'_, '_> {
         }
         let closed = let_in(&self.private.shared, parent, name, meta).map_err(fail)?;
         let upper = open_at(parent, name).map_err(|e| fail(e.into()))?;
-        if is_opaque(upper.as_fd()) {
+        let live = self
+            .private
+            .shared
+            .tree
+            .stat(path)
+            .map_err(|e| os(e, "looking at", path))?;
+        let merged = merged && !is_opaque(upper.as_fd()) && live.is_some_and(|live| live.kind == EntryKind::Directory);
+        if !merged {
             let kept = names(upper.as_fd()).map_err(|e| fail(e.into()))?;
             for inside in self.stager.inside(path)? {
                 let name = inside.file_name().unwrap_or_default();
@@ -202,7 +232,7 @@ impl Collection<'_, '_> {
             }
         }
         let rules = enter(&self.private.shared, rules, path, [true; 2]);
-        let done = self.directory(path, &upper, &rules);
+        let done = self.directory(path, &upper, &rules, merged);
         if let Some(mode) = closed {
             set_mode(&self.private.shared, parent, name, mode).map_err(fail)?;
         }

@@ -153,8 +153,10 @@ impl Processes {
             }
             Err(error) => Err(error),
         };
-        // The kernel leaves a directory without permissions in the work directory; what stays is the scratch's owner's.
-        let _ = std::fs::remove_dir(place.join("work/work"));
+        // The kernel leaves directories without permissions in the work directory.
+        for inside in ["work/work", "work/work/incompat", "work/work/incompat/volatile"] {
+            let _ = std::fs::set_permissions(place.join(inside), std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        }
         let _ = std::fs::remove_dir_all(&place);
         ran
     }

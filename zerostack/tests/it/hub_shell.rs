@@ -44,6 +44,61 @@ fn step() -> impl Strategy<Value = String> {
     ]
 }
 
+/// One step of a cell that goes from edits to commands and back, each seeing what the others did.
+#[derive(Clone, Debug)]
+enum Step {
+    Shell(String),
+    Create(u8),
+    Move(u8, u8),
+    MoveDirectory(&'static str, u8),
+    Remove(u8),
+}
+
+impl Step {
+    /// As a part of a cell.
+    fn in_a_cell(&self, environment: &str) -> String {
+        let tried = |call: String| format!("try {{ await {call} }} catch (e) {{}}\n");
+        match self {
+            Self::Shell(line) => format!(
+                "await z.run({}, {{env: {environment}}});\n",
+                serde_json::to_string(line).expect("a string")
+            ),
+            Self::Create(n) => tried(format!("z.edit('edited/{n}', {{create: '{n}'}})")),
+            Self::Move(n, m) => tried(format!("z.apply([{{move: ['edited/{n}', 'edited/{m}']}}])")),
+            Self::MoveDirectory(from, n) => tried(format!("z.apply([{{move: ['{from}', 'edited/dir{n}']}}])")),
+            Self::Remove(n) => tried(format!("z.edit('edited/{n}', {{remove: true}}, {{expect: 'any'}})")),
+        }
+    }
+
+    /// As a shell does it.
+    fn in_a_shell(&self) -> String {
+        match self {
+            Self::Shell(line) => line.clone(),
+            Self::Create(n) => format!("[ -e edited/{n} ] || {{ mkdir -p edited; printf {n} > edited/{n}; }}"),
+            Self::Move(n, m) => format!("[ ! -e edited/{n} ] || [ -e edited/{m} ] || mv edited/{n} edited/{m}"),
+            Self::MoveDirectory(from, n) => {
+                format!("[ ! -d {from} ] || [ -e edited/dir{n} ] || {{ mkdir -p edited; mv {from} edited/dir{n}; }}")
+            }
+            Self::Remove(n) => format!("rm -f edited/{n}"),
+        }
+    }
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let number = || 0..4_u8;
+    prop_oneof![
+        4 => step().prop_map(Step::Shell),
+        1 => prop_oneof![
+            Just("rm -rf edited"), Just("mv edited fresh"), Just("mv d edited"), Just("chmod 700 edited"), Just("rm -f edited/0 edited/1"),
+            Just("echo more >> edited/0"), Just("rm -rf edited/dir0/e"), Just("mv edited/dir1 d"), Just("rm -rf d; mkdir d; echo x > d/x")
+        ].prop_map(|line| Step::Shell(line.to_owned())),
+        2 => number().prop_map(Step::Create),
+        1 => (number(), number()).prop_map(|(n, m)| Step::Move(n, m)),
+        1 => (prop_oneof![Just("d"), Just("fresh"), Just("d/e")], 0..2_u8).prop_map(|(from, n)| Step::MoveDirectory(from, n)),
+        1 => number().prop_map(Step::Remove),
+    ]
+}
+
 /// A committed repository of a few files. Commits are made at a fixed time, so that equal programs make equal objects.
 const SETUP: &str = "mkdir -p d/e; echo 1 > a; echo 2 > b; echo 3 > d/x; echo 4 > d/e/y; ln -s a l; chmod 600 b;
     git init -q -b main .; git add -A; git commit -qm first";
@@ -181,4 +236,47 @@ fn completes(capture: Capture) {
         prop_assert_eq!(log(ws.root.path()), log(plain.path()), "{}", program);
         Ok(())
     });
+}
+
+#[test]
+fn edits_and_commands_in_turns_do_what_a_shell_does() {
+    in_turns(Capture::Baseline);
+}
+
+#[test]
+fn edits_and_commands_in_turns_do_in_a_private_view_what_a_shell_does() {
+    if has_private_view() {
+        in_turns(Capture::RequirePrivate);
+    }
+}
+
+fn in_turns(capture: Capture) {
+    let environment: std::collections::BTreeMap<_, _> = ENVIRONMENT.into_iter().collect();
+    let environment = serde_json::to_string(&environment).expect("a map");
+    let config = Config {
+        cases: programs() / 2,
+        max_shrink_iters: 60,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let tested = TestRunner::new(config).run(&vec(any_step(), 1..8), |steps| {
+        let ws = Workspace::with(&[], |config| config.capture = capture);
+        let plain = tempfile::tempdir().expect("a directory");
+        for root in [ws.root.path(), plain.path()] {
+            plainly(root, SETUP);
+        }
+        let mut cell = String::new();
+        for step in &steps {
+            plainly(plain.path(), &step.in_a_shell());
+            cell += &step.in_a_cell(&environment);
+        }
+        let response = ws.run(&cell);
+        prop_assert_eq!(&response.error, &None, "{:?}", steps);
+        let differences = differences(&without_git(ws.tree()), &without_git(tree(plain.path())));
+        prop_assert!(differences.is_empty(), "{steps:#?}\n{differences:#?}");
+        Ok(())
+    });
+    if let Err(error) = tested {
+        panic!("{error}");
+    }
 }
