@@ -14,6 +14,7 @@ use crate::config::{KernelConfig, Result};
 use crate::engines;
 use crate::frame;
 use crate::location;
+use crate::outbox::Outbox;
 use crate::sessions::{EventEntry, Sessions};
 use crate::subscribe::{EventStream, Subscribers};
 use crate::targets::Places;
@@ -35,6 +36,7 @@ pub struct Kernel {
     pub(crate) tokens: Arc<dyn TokenEngine>,
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) sessions: Sessions,
+    pub(crate) outbox: Outbox,
     pub(crate) admission: Admission,
     pub(crate) subscribers: Subscribers,
     /// Why commands get no private view here; asked once.
@@ -114,6 +116,7 @@ impl ZeroKernel {
             no_view: OnceLock::new(),
             objects: files.objects(),
             sessions: Sessions::open(&places.store)?,
+            outbox: Outbox::new(config.effects.clone(), &places.store, config.durability)?,
             places,
             files,
             structure,
@@ -123,6 +126,7 @@ impl ZeroKernel {
         };
         kernel.recover_if_free(&CancelToken::with_timeout(Duration::from_secs(30)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
+        kernel.reconcile_at_opening();
         Ok(Self {
             scope: Scope {
                 session: kernel.config.session.clone(),

@@ -10,9 +10,11 @@ mod engines;
 mod execute;
 mod facts;
 pub mod frame;
+mod instructions;
 mod kernel;
 mod location;
 mod ops;
+pub mod outbox;
 mod record;
 mod recovery;
 mod session;
@@ -27,7 +29,9 @@ pub use config::{
     Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy,
     StoreLocation,
 };
+pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
+pub use outbox::Effects;
 pub use record::canonical_json;
 pub use session::Session;
 pub use sessions::EventEntry;

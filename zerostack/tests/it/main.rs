@@ -23,3 +23,8 @@ mod hub_shell;
 mod hub_state;
 mod hub_support;
 mod hub_undo;
+mod outbox_stores;
+mod outbox_suite;
+mod outbox_support;
+#[cfg(feature = "postgres")]
+mod postgres_server;

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use zero_contracts::edit::PathState;
 use zero_contracts::files::{
-    BeginTransaction, Collected, CommitRecord, Damage, PathChange, Recovered, RecoveredOutcome, Reversal,
+    BeginTransaction, Collected, CommitRecord, Damage, OpenTransaction, PathChange, Recovered, RecoveredOutcome,
+    Reversal,
 };
 use zero_contracts::read::EntryKind;
 use zero_contracts::{
@@ -287,6 +288,17 @@ impl FileEngine for MemoryFiles {
 
     fn has_open_transaction(&self) -> Result<bool, Error> {
         Ok(!self.lock().open.is_empty() && !self.seeded(FileFault::NeverOpen))
+    }
+
+    fn open_transactions(&self) -> Result<Vec<OpenTransaction>, Error> {
+        let state = self.lock();
+        let open = state.open.iter().map(|(begin, _)| OpenTransaction {
+            cell: begin.cell.clone(),
+            session: begin.session.clone(),
+            committed: false,
+            capturing: false,
+        });
+        Ok(open.collect())
     }
 
     fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {

@@ -27,6 +27,15 @@ fn recover_materialized(subject: &dyn Files) -> Checked {
     let cell = bench.cell.clone();
     let engine = bench.die();
     ensure!(engine.has_open_transaction()?, "nothing is told to be open");
+    let open = engine.open_transactions()?;
+    let [open] = &open[..] else {
+        return Err(Stop::Broken(format!("{} transactions are listed, not 1", open.len())));
+    };
+    same!(
+        (&open.cell, open.session.as_str(), open.committed),
+        (&cell, "main", false),
+        "the open transaction that is listed"
+    );
     let recovered = engine.recover(Epoch(2), &CancelToken::new())?;
     tree_is!(subject, sample());
     let [one] = &recovered[..] else {
