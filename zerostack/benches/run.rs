@@ -24,7 +24,7 @@ const FILES: usize = 10_000;
 struct Clock(Mutex<Vec<Instant>>);
 
 impl Policy for Clock {
-    fn check(&self, _: Operation, _: &[Value]) -> Result<(), String> {
+    fn check(&self, _: Operation, _: &[Value], _: &CancelToken) -> Result<(), String> {
         self.0.lock().expect("nothing panics here").push(Instant::now());
         Ok(())
     }
