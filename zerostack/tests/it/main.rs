@@ -18,3 +18,4 @@ mod hub_run;
 mod hub_shell;
 mod hub_state;
 mod hub_support;
+mod hub_values;
