@@ -4,8 +4,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::Error;
 use crate::error::ACCEPTED;
+use crate::{Error, ErrorKind};
 
 /// Any JSON value. Its compact form is its JSON text, because postcard does not describe itself.
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -42,7 +42,8 @@ impl From<serde_json::Value> for JsonValue {
 /// Reads a request from its JSON text.
 ///
 /// # Errors
-/// `invalid_input` that names the field (`path`) and, for an unknown field or word, lists the accepted ones.
+/// `invalid_input` that names the field (`path`) and, for an unknown field or word, lists the accepted ones; a value that
+/// its own type refuses keeps the kind of that refusal, such as `outside_workspace`.
 pub fn from_text<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|e| invalid(&e))?;
@@ -59,7 +60,10 @@ fn invalid(error: &serde_path_to_error::Error<serde_json::Error>) -> Error {
     let text = error.inner().to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(head, _)| head);
     // An error of a contract type arrives as its text: take it apart again.
-    let text = text.strip_prefix("invalid_input: ").unwrap_or(text);
+    let typed = ErrorKind::ALL
+        .iter()
+        .find_map(|kind| Some((*kind, text.strip_prefix(kind.as_str())?.strip_prefix(": ")?)));
+    let (kind, text) = typed.unwrap_or((ErrorKind::InvalidInput, text));
     let (detail, accepted): (&str, Vec<&str>) = match (text.split_once(ACCEPTED[0]), text.split_once("expected")) {
         (Some((detail, accepted)), _) => (detail, accepted.split(ACCEPTED[1]).collect()),
         // serde says "unknown field `x`, expected one of `a`, `b`".
@@ -69,7 +73,7 @@ fn invalid(error: &serde_path_to_error::Error<serde_json::Error>) -> Error {
         _ => (text, Vec::new()),
     };
     let path = error.path().to_string();
-    let error = Error::invalid(detail).with_accepted(accepted);
+    let error = Error::new(kind, detail).with_accepted(accepted);
     if path == "." { error } else { error.with_path(path) }
 }
 
@@ -114,7 +118,6 @@ pub(crate) use union_forms;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
 
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
@@ -133,5 +136,14 @@ mod tests {
         let error = from_text::<Vec<Sample>>(r#"[{"count": -1}]"#).unwrap_err();
         assert_eq!(error.path.as_deref(), Some("[0].count"));
         assert!(from_text::<Sample>(r#"{"count": 1} x"#).is_err());
+    }
+
+    #[test]
+    fn the_kind_of_a_refusal_survives_the_way_through_serde() {
+        let error = from_text::<Vec<crate::WorkspacePath>>(r#"["a", "../b"]"#).unwrap_err();
+        assert_eq!(
+            (error.kind, error.path.as_deref()),
+            (ErrorKind::OutsideWorkspace, Some("[1]"))
+        );
     }
 }

@@ -1,16 +1,31 @@
 //! Runs scenario folders through the whole kernel.
 //!
-//! A scenario is a folder: `input/` (the tree before), `cell.js`, `expected/` (the tree after; without it the tree must not
-//! change), and `response.json` (what the response must contain). A person can add one without Rust, and any binding of the
-//! kernel can run them.
+//! A scenario is a folder; a person can add one without Rust, and any binding of the kernel can run them:
+//!
+//! | file | is |
+//! | --- | --- |
+//! | `cell.js` or `cell.ts` | the cell that is judged |
+//! | `response.json` | what its response must contain (see [`matches()`]) |
+//! | `input/` | the tree before; `.gitkeep` stands for an empty directory |
+//! | `expected/` | the tree after; without it the tree must not change |
+//! | `before-1.js`, `before-2.js` … | cells of the same session that run first and must complete |
+//! | `setup.json` | what files cannot say: see [`Setup`] |
 
-use std::collections::BTreeMap;
+mod failing;
+mod matches;
+mod processes;
+mod setup;
+mod tree;
+
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use zerostack::{KernelConfig, StoreLocation, ZeroKernel};
+use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
+
+pub use matches::matches;
+pub use setup::Setup;
 
 /// A scenario's folder.
 pub struct Scenario(PathBuf);
@@ -19,14 +34,13 @@ impl Scenario {
     /// Finds every scenario below a directory, in order of name.
     ///
     /// # Errors
-    /// From the file system.
+    /// From the file system; a folder without a cell is `InvalidData`.
     pub fn all(directory: &Path) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            if path.join("cell.js").exists() {
-                found.push(Self(path));
-            }
+            let scenario = Self(entry?.path());
+            scenario.cell()?;
+            found.push(scenario);
         }
         found.sort_by(|a, b| a.0.cmp(&b.0));
         Ok(found)
@@ -40,109 +54,91 @@ impl Scenario {
             .unwrap_or_default()
     }
 
+    /// The file of the cell that is judged.
+    ///
+    /// # Errors
+    /// Where there is none.
+    pub fn cell(&self) -> io::Result<PathBuf> {
+        ["cell.js", "cell.ts"]
+            .map(|name| self.0.join(name))
+            .into_iter()
+            .find(|path| path.exists())
+            .ok_or_else(|| {
+                let why = format!("{}: no cell.js and no cell.ts", self.0.display());
+                io::Error::new(io::ErrorKind::InvalidData, why)
+            })
+    }
+
+    /// What the response must contain.
+    ///
+    /// # Errors
+    /// From the file system, and where it is not JSON.
+    pub fn wanted(&self) -> io::Result<Value> {
+        Ok(serde_json::from_slice(&fs::read(self.0.join("response.json"))?)?)
+    }
+
     /// Runs the scenario; tells what is not as it says.
     ///
     /// # Errors
-    /// From the file system.
+    /// From the file system, and where the scenario itself is not well formed.
     pub fn run(&self) -> io::Result<Vec<String>> {
-        let workspace = tempfile::tempdir()?;
+        let home = tempfile::tempdir()?;
+        let setup = Setup::read(&self.0)?;
+        let root = home.path().join("workspace");
+        fs::create_dir(&root)?;
         let input = self.0.join("input");
         if input.exists() {
-            copy(&input, workspace.path())?;
+            tree::copy(&input, &root)?;
         }
-        let before = tree(workspace.path())?;
-        let kernel = ZeroKernel::open(KernelConfig {
-            store: StoreLocation::Transient,
-            ..KernelConfig::new(workspace.path())
-        })
-        .map_err(io::Error::other)?;
-        let response = kernel.execute_cell(&fs::read_to_string(self.0.join("cell.js"))?);
-        let response = serde_json::to_value(&response)?;
-        let wanted: Value = serde_json::from_slice(&fs::read(self.0.join("response.json"))?)?;
+        setup.prepare(&root, &home.path().join("outside"))?;
+        let before = tree::image(&root)?;
+        let store = home.path().join("store");
+        let config = setup.configure(KernelConfig {
+            store: StoreLocation::At(store.clone()),
+            ..KernelConfig::new(&root)
+        });
+        let mut kernel = ZeroKernel::open(config.clone()).map_err(io::Error::other)?;
+        let options = setup.options(&home.path().join("outside"))?;
 
         let mut misses = Vec::new();
-        contains(&response, &wanted, "response", &mut misses);
-        let expected = self.0.join("expected");
-        let wanted = if expected.exists() { tree(&expected)? } else { before };
-        let after = tree(workspace.path())?;
-        for path in wanted
-            .keys()
-            .chain(after.keys().filter(|path| !wanted.contains_key(*path)))
-        {
-            if wanted.get(path) != after.get(path) {
-                misses.push(format!(
-                    "{}: {:?}, not {:?}",
-                    path.display(),
-                    after.get(path),
-                    wanted.get(path)
-                ));
+        for n in 1.. {
+            let earlier = self.0.join(format!("before-{n}.js"));
+            if !earlier.exists() {
+                break;
+            }
+            let plain = CellOptions {
+                input: options.input.clone(),
+                ..CellOptions::default()
+            };
+            let response = kernel.execute_cell_with(&fs::read_to_string(earlier)?, plain);
+            if let Some(error) = response.error {
+                misses.push(format!("before-{n}.js: {}: {}", error.kind, error.detail));
             }
         }
+        if setup.damages() {
+            drop(kernel);
+            setup.damage(&store)?;
+            kernel = ZeroKernel::open(config.clone()).map_err(io::Error::other)?;
+        }
+        let source = fs::read_to_string(self.cell()?)?;
+        let response = setup.run(&config, options, &home.path().join("outside"), |options| {
+            kernel.execute_cell_with(&source, options)
+        })?;
+        matches(
+            &serde_json::to_value(&response)?,
+            &self.wanted()?,
+            "response",
+            &mut misses,
+        );
+
+        let expected = self.0.join("expected");
+        let mut wanted = if expected.exists() {
+            tree::image(&expected)?
+        } else {
+            before
+        };
+        setup.expect_modes(&mut wanted)?;
+        misses.extend(tree::differences(&tree::image(&root)?, &wanted));
         Ok(misses)
     }
-}
-
-/// Every member of `wanted` must be in `given`; a string that begins with `~` must be part of the given one.
-fn contains(given: &Value, wanted: &Value, at: &str, misses: &mut Vec<String>) {
-    match (given, wanted) {
-        (Value::Object(given), Value::Object(wanted)) => {
-            for (key, wanted) in wanted {
-                contains(
-                    given.get(key).unwrap_or(&Value::Null),
-                    wanted,
-                    &format!("{at}.{key}"),
-                    misses,
-                );
-            }
-        }
-        (Value::String(given), Value::String(wanted)) if wanted.starts_with('~') => {
-            if !given.contains(&wanted[1..]) {
-                misses.push(format!("{at}: {given:?} does not contain {:?}", &wanted[1..]));
-            }
-        }
-        _ if given == wanted => {}
-        _ => misses.push(format!("{at}: {given}, not {wanted}")),
-    }
-}
-
-/// Kind and content of everything in a tree, by path. `.gitkeep` stands for an empty directory and is left out.
-fn tree(root: &Path) -> io::Result<BTreeMap<PathBuf, String>> {
-    fn visit(directory: &Path, root: &Path, found: &mut BTreeMap<PathBuf, String>) -> io::Result<()> {
-        for entry in fs::read_dir(directory)? {
-            let path = entry?.path();
-            let metadata = fs::symlink_metadata(&path)?;
-            let what = if metadata.is_symlink() {
-                format!("link to {}", fs::read_link(&path)?.display())
-            } else if metadata.is_dir() {
-                visit(&path, root, found)?;
-                "directory".to_owned()
-            } else {
-                String::from_utf8_lossy(&fs::read(&path)?).into_owned()
-            };
-            if path.file_name().is_none_or(|name| name != ".gitkeep") {
-                found.insert(path.strip_prefix(root).unwrap_or(&path).to_owned(), what);
-            }
-        }
-        Ok(())
-    }
-    let mut found = BTreeMap::new();
-    visit(root, root, &mut found)?;
-    Ok(found)
-}
-
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let to = to.join(path.file_name().unwrap_or_default());
-        let metadata = fs::symlink_metadata(&path)?;
-        if metadata.is_symlink() {
-            std::os::unix::fs::symlink(fs::read_link(&path)?, to)?;
-        } else if metadata.is_dir() {
-            fs::create_dir(&to)?;
-            copy(&path, &to)?;
-        } else if path.file_name().is_none_or(|name| name != ".gitkeep") {
-            fs::copy(&path, &to)?;
-        }
-    }
-    Ok(())
 }

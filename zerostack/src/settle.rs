@@ -125,7 +125,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
     let completed = report
         .show_console(cell, &console)
         .map_err(|error| Failure::failed(Phase::Settling, error))
-        .and_then(|()| judge(cell, ended, counts, host))
+        .and_then(|()| judge(cell, &report.event, ended, counts, host))
         .and_then(|value| publish(cell, &mut report, value, host, started));
     let event = match completed {
         Ok(event) => Some(event),
@@ -139,6 +139,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
 /// Decides whether the cell completes, and with which value.
 fn judge(
     cell: &Cell,
+    event: &Event,
     ended: FrameOutcome,
     counts: zero_supervisor::Counts,
     host: &CancelToken,
@@ -155,7 +156,7 @@ fn judge(
             ),
         ));
     }
-    let uncertain = lock(&cell.record)
+    let uncertain = event
         .processes
         .iter()
         .any(|p| p.cleanup == zero_contracts::run::Cleanup::Uncertain);

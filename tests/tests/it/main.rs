@@ -1,20 +1,80 @@
 //! Cross-engine tests: scenario folders through the whole kernel.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use zero_tests::Scenario;
+use zerostack::contracts::ErrorKind;
 
-#[test]
-fn every_scenario_ends_as_it_says() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios");
-    let scenarios = Scenario::all(&directory).unwrap();
-    assert!(scenarios.len() >= 20, "{} scenarios", scenarios.len());
-    let failed: Vec<String> = scenarios
+fn scenarios() -> Vec<Scenario> {
+    Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")).expect("scenarios")
+}
+
+/// Runs every fourth scenario, so that they run on several processors.
+fn run_share(share: usize) {
+    let failed: Vec<String> = scenarios()
         .iter()
+        .skip(share)
+        .step_by(4)
         .filter_map(|scenario| {
-            let misses = scenario.run().unwrap();
+            let misses = scenario.run().unwrap_or_else(|e| vec![e.to_string()]);
             (!misses.is_empty()).then(|| format!("{}:\n  {}", scenario.name(), misses.join("\n  ")))
         })
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn scenarios_end_as_they_say_1() {
+    run_share(0);
+}
+
+#[test]
+fn scenarios_end_as_they_say_2() {
+    run_share(1);
+}
+
+#[test]
+fn scenarios_end_as_they_say_3() {
+    run_share(2);
+}
+
+#[test]
+fn scenarios_end_as_they_say_4() {
+    run_share(3);
+}
+
+#[test]
+fn scenarios_cover_every_operation_and_every_kind_of_error() {
+    let scenarios = scenarios();
+    let mut kinds = BTreeSet::new();
+    let mut failing = 0;
+    for scenario in &scenarios {
+        let wanted = scenario.wanted().unwrap();
+        let caught = wanted["value"]["kind"]
+            .as_str()
+            .filter(|_| wanted["value"]["caught"] == true);
+        let kind = wanted["error"]["kind"].as_str().or(caught);
+        failing += usize::from(kind.is_some());
+        kinds.extend(kind.map(str::to_owned));
+    }
+    for operation in ["read", "find", "edit", "apply", "run", "state"] {
+        let count = scenarios
+            .iter()
+            .filter(|scenario| scenario.name().starts_with(&format!("{operation}-")))
+            .count();
+        assert!(count >= 15, "{count} scenarios of z.{operation}");
+    }
+    assert!(scenarios.len() >= 120, "{} scenarios", scenarios.len());
+    assert!(
+        failing * 5 >= scenarios.len() * 2,
+        "{failing} of {} fail or conflict",
+        scenarios.len()
+    );
+    let missing: Vec<&str> = ErrorKind::ALL
+        .iter()
+        .map(|kind| kind.as_str())
+        .filter(|kind| !kinds.contains(*kind))
+        .collect();
+    assert!(missing.is_empty(), "no scenario ends in {missing:?}");
 }

@@ -1,0 +1,1 @@
+await z.apply([{ copy: ['a', 'c'] }, { symlink: ['a', 'l'] }, { mkdir: 'd/e' }]);

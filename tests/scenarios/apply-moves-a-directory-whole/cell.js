@@ -1,0 +1,1 @@
+await z.apply([{ move: ['d', 'elsewhere/d'] }]);

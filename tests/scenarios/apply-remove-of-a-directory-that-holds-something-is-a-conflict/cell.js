@@ -1,0 +1,1 @@
+await z.apply([{ path: 'd', remove: true, expect: 'any' }]);

@@ -1,0 +1,1 @@
+await z.apply([{ move: ['a', 't'] }, { move: ['b', 'a'] }, { move: ['t', 'b'] }]);

@@ -1,0 +1,1 @@
+await z.apply([{ symlink: ['../outside', 'l'] }]);

@@ -1,0 +1,1 @@
+await z.apply([{ path: 'a', rename: 'b' }]);

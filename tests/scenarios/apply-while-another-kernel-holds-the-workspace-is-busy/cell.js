@@ -1,0 +1,1 @@
+await z.apply([{ path: 'a', find: 'one', replacement: '1' }]);

@@ -1,0 +1,1 @@
+console.log('seen', { a: 1 }); console.error('too');

@@ -1,0 +1,2 @@
+z.read('none');
+await z.edit('a', { find: 'one', replacement: '1' });

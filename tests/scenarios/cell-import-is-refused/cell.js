@@ -1,0 +1,1 @@
+const fs = await import('fs'); return typeof fs;

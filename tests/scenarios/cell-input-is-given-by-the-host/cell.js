@@ -1,0 +1,1 @@
+return input.numbers.reduce((a, b) => a + b);

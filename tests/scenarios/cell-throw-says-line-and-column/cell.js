@@ -1,0 +1,2 @@
+const fine = 1;
+throw new TypeError('bad');

@@ -1,0 +1,1 @@
+const a = { b: {} }; a.b.c = a; return a;

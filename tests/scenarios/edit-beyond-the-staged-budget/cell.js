@@ -1,0 +1,1 @@
+await z.edit('a', { content: 'x'.repeat(5000) }, { expect: 'any' });

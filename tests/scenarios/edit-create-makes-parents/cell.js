@@ -1,0 +1,1 @@
+await z.edit('deep/er/new', { create: 'x\n' });

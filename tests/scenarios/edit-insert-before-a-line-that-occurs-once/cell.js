@@ -1,0 +1,1 @@
+await z.edit('a', { insertBefore: 'two', content: 'one and a half' });

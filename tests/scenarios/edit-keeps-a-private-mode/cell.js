@@ -1,0 +1,1 @@
+await z.edit('key', { find: 'old', replacement: 'new' });

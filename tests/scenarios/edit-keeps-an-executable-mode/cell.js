@@ -1,0 +1,1 @@
+await z.edit('tool', { find: 'old', replacement: 'new' });

@@ -1,0 +1,1 @@
+await z.edit('large', { find: 'needle', replacement: 'pin' });

@@ -1,0 +1,1 @@
+await z.edit('tool', { mode: 0o755 });

@@ -1,0 +1,2 @@
+await z.read('a');
+await z.edit('a', { remove: true });

@@ -1,0 +1,1 @@
+await z.edit('l', { find: 'x', replacement: 'y' });

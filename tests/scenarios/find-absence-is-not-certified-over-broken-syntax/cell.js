@@ -1,0 +1,2 @@
+const { total, absence, coverage } = await z.find('missing', { mode: 'definitions' });
+return [total, absence, coverage.withErrors];

@@ -1,0 +1,1 @@
+fn broken( { let missing = 1

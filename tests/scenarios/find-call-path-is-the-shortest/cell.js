@@ -1,0 +1,2 @@
+const { items } = await z.find('main', { mode: 'callPath', to: 'square' });
+return items.map((i) => i.symbol.split('::').pop());

@@ -1,0 +1,2 @@
+const { items } = await z.find('src/*.rs', { mode: 'paths' });
+return items.map((i) => i.path);

@@ -1,0 +1,1 @@
+await z.find('x', { path: 'nowhere' });

@@ -1,0 +1,2 @@
+const { content, range, of } = await z.read('a', { bytes: [1, 4] });
+return { content, range, of };

@@ -1,0 +1,1 @@
+await z.read('a', { snapshot: true });

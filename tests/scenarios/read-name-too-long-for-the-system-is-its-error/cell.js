@@ -1,0 +1,1 @@
+await z.read('n'.repeat(300));

@@ -1,0 +1,2 @@
+const { entries } = await z.read('.');
+return [entries.map((e) => e.path), await z.read('\\xff')];

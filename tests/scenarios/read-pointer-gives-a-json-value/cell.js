@@ -1,0 +1,2 @@
+const { content } = await z.read('package.json', { pointer: '/scripts/test~1all' });
+return content;

@@ -1,0 +1,1 @@
+await z.read('package.json', { pointer: '/scripts/none' });

@@ -1,0 +1,1 @@
+await z.read('a', { line: [1, 1] });

@@ -1,0 +1,1 @@
+return (await z.run(['printf', '%s|', 'a b', '$HOME', '*'])).stdout;

@@ -1,0 +1,2 @@
+const { reason, cleanup } = await z.run('yes');
+return [reason, cleanup];

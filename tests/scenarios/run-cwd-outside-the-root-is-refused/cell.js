@@ -1,0 +1,1 @@
+await z.run(['true'], { cwd: '..' });

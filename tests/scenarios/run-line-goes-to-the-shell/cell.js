@@ -1,0 +1,1 @@
+return (await z.run('cat a | wc -l')).stdout.trim();

@@ -1,0 +1,2 @@
+const { termination } = await z.run(['no-such-program-anywhere']);
+return termination;

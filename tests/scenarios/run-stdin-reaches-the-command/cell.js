@@ -1,0 +1,1 @@
+return (await z.run(['tr', 'a-z', 'A-Z'], { stdin: 'shout' })).stdout;

@@ -1,0 +1,2 @@
+const { stdout, stderr, bytes } = await z.run('echo out; echo err >&2');
+return { stdout, stderr, bytes };

@@ -1,0 +1,1 @@
+return await z.run(['sleep', '1800.25']);

@@ -1,0 +1,1 @@
+const { exitCode, stdout } = await z.run(['cat']); return [exitCode, stdout];

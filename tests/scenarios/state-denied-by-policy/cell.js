@@ -1,0 +1,1 @@
+await z.state.get('k');

@@ -1,0 +1,1 @@
+await z.state.set('n', 1);

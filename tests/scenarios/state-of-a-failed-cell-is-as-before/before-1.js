@@ -1,0 +1,1 @@
+await z.state.set('k', 'kept');

@@ -1,0 +1,1 @@
+try { await z.state.set('k', 'lost', { expect: 'other' }); } catch {}

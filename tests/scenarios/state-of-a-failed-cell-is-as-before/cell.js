@@ -1,0 +1,1 @@
+return await z.state.get('k');

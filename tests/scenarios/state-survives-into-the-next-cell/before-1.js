@@ -1,0 +1,1 @@
+await z.state.set('plan', { step: 2 });

@@ -1,0 +1,1 @@
+await z.state.set('k', 'x'.repeat(9000));
