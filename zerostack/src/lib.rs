@@ -13,7 +13,9 @@ mod ops;
 mod record;
 mod sessions;
 mod settle;
+mod syntax;
 mod targets;
+mod typescript;
 
 pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
 pub use kernel::{Status, ZeroKernel};

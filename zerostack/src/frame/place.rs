@@ -1,18 +1,26 @@
-//! Places in the cell's source: error locations and stack traces.
+//! Places in the cell's source: error locations and stack traces. V8 may run JavaScript that was made of the author's
+//! TypeScript; what is told is the author's place always.
 //!
 //! A cell sees its own frames only, under the name `cell`; frames of the surface and of deno_core are left out, and
 //! `Error.prepareStackTrace` of a cell is never called, so that no call-site object reaches it.
+
+use std::cell::OnceCell;
 
 use deno_core::v8;
 use zero_contracts::Location;
 
 use super::convert::string;
+use super::native::Host;
+use crate::typescript::Places;
 
 /// Name of the cell's script.
 pub(super) const CELL: &str = "cell";
 
 /// Frames shown in `error.stack`.
 const FRAMES: u32 = 20;
+
+/// The author's places, if V8 runs something else.
+pub(super) type Mapped = OnceCell<Places>;
 
 /// Formats `error.stack`.
 pub(super) fn prepare_stack<'s>(
@@ -54,10 +62,32 @@ pub(super) fn prepare_stack<'s>(
             .map(|shown| shown.to_rust_string_lossy(scope));
         if let Some(shown) = shown.filter(|shown| !shown.starts_with("ext:") && !shown.contains("(ext:")) {
             text.push_str("\n    at ");
-            text.push_str(&shown);
+            match Host::of(scope).as_ref().and_then(|host| host.mapped.get()) {
+                Some(places) => text.push_str(&authors(places, &shown)),
+                None => text.push_str(&shown),
+            }
         }
     }
     string(scope, &text).into()
+}
+
+/// Replaces the place in one line of a stack: `f (cell:3:5)`, `cell:3:5`.
+fn authors(places: &Places, shown: &str) -> String {
+    let replace = || {
+        let at = shown.rfind(CELL)? + CELL.len();
+        let (line, rest) = shown[at..].strip_prefix(':')?.split_once(':')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (line, column): (u32, u32) = (line.parse().ok()?, rest[..digits].parse().ok()?);
+        let (line, column) = places.original(line.checked_sub(1)?, column.checked_sub(1)?)?;
+        Some(format!(
+            "{}:{}:{}{}",
+            &shown[..at],
+            line + 1,
+            column + 1,
+            &rest[digits..]
+        ))
+    };
+    replace().unwrap_or_else(|| shown.to_owned())
 }
 
 /// Tells where an exception came from: the innermost frame in the cell.
@@ -73,7 +103,12 @@ pub(super) fn of_exception(
                 .get_script_name(scope)
                 .is_some_and(|name| name.to_rust_string_lossy(scope) == CELL);
             if in_cell {
-                return at(source, frame.get_line_number(), frame.get_column().saturating_sub(1));
+                return authors_at(
+                    scope,
+                    source,
+                    frame.get_line_number(),
+                    frame.get_column().saturating_sub(1),
+                );
             }
         }
     }
@@ -90,10 +125,26 @@ pub(super) fn of_message(
     if name.to_rust_string_lossy(scope) != CELL {
         return None;
     }
-    at(source, message.get_line_number(scope)?, message.get_start_column())
+    authors_at(
+        scope,
+        source,
+        message.get_line_number(scope)?,
+        message.get_start_column(),
+    )
 }
 
-/// Turns V8's line (1-based) and column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
+/// The contract's place of V8's line (1-based) and column (0-based, UTF-16 units), in the author's source.
+pub(super) fn authors_at(scope: &v8::Isolate, source: &str, line: usize, column: usize) -> Option<Location> {
+    let host = Host::of(scope);
+    let Some(places) = host.as_ref().and_then(|host| host.mapped.get()) else {
+        return at(source, line, column);
+    };
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let (line, column) = places.original(number(line.saturating_sub(1)), number(column))?;
+    at(source, line as usize + 1, column as usize)
+}
+
+/// Turns a line (1-based) and a column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
 /// of an unclosed brace, is the end.
 pub(super) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
     let count = lines(source).count();

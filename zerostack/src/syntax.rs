@@ -1,0 +1,211 @@
+//! Parsing of cells outside of V8: for TypeScript, and for plans.
+//!
+//! The parser, the transformer and the printer call themselves once for each level that a cell nests, and one byte can be
+//! a level. A stack that overflows ends the process, so all of it happens on a thread whose stack fits the source: its pages
+//! cost nothing until something nests that deep.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use oxc::allocator::Allocator;
+use oxc::ast::ast::Program;
+use oxc::diagnostics::{Diagnostics, OxcDiagnostic};
+use oxc::parser::{ParseOptions, Parser};
+use oxc::span::SourceType;
+use zero_contracts::{Error, ErrorKind, Location, Result};
+
+/// Stack that a byte of source can need: four times the most that was measured over every form that nests, which is 1 KiB
+/// (`what_a_byte_of_source_needs`), and more for parsers that were built without optimisation.
+const STACK_PER_BYTE: usize = if cfg!(debug_assertions) { 16 << 10 } else { 4 << 10 };
+/// Stack for everything but nesting.
+const STACK: usize = 1 << 20;
+/// Sources longer than this are parsed one at a time: what nests deeply then fills its stack alone.
+const LONG: usize = 64 << 10;
+/// How often the caller looks whether it still wants the answer.
+const POLL: Duration = Duration::from_millis(2);
+
+/// Does work on a source on a thread whose stack fits it, unless `stop` says that nobody waits for it any more.
+///
+/// # Errors
+/// `cancelled` if stopped (the work goes on alone and its result is dropped), `busy` if there is no room for the thread,
+/// `internal` if the work panicked.
+pub(crate) fn with_fitting_stack<T: Send + 'static>(
+    source: &str,
+    stop: impl Fn() -> bool,
+    work: impl FnOnce(&str) -> T + Send + 'static,
+) -> Result<T> {
+    static LONG_SOURCES: Mutex<()> = Mutex::new(());
+    let source = source.to_owned();
+    let stack = STACK + source.len() * STACK_PER_BYTE;
+    let (send, receive) = channel();
+    let parse = move || {
+        let _one_at_a_time = (source.len() > LONG).then(|| LONG_SOURCES.lock().unwrap_or_else(PoisonError::into_inner));
+        let _ = send.send(catch_unwind(AssertUnwindSafe(|| work(&source))));
+    };
+    std::thread::Builder::new()
+        .name("zero-parse".into())
+        .stack_size(stack)
+        .spawn(parse)
+        .map_err(|e| {
+            Error::new(
+                ErrorKind::Busy,
+                format!("the system gave no thread with {stack} bytes of stack to parse the cell: {e}"),
+            )
+        })?;
+    loop {
+        match receive.recv_timeout(POLL) {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new(ErrorKind::Internal, "the parser failed on this cell"));
+            }
+            Err(RecvTimeoutError::Timeout) if stop() => {
+                return Err(Error::new(ErrorKind::Cancelled, "stopped while the cell was parsed"));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// Parses the body of a cell: strict, with `await` and `return`.
+///
+/// # Errors
+/// `syntax` with the first place.
+pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str, typescript: bool) -> Result<Program<'a>> {
+    let language = SourceType::mjs().with_typescript(typescript);
+    let options = ParseOptions {
+        allow_return_outside_function: true,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(allocator, source, language).with_options(options).parse();
+    check(source, &parsed.diagnostics)?;
+    Ok(parsed.program)
+}
+
+/// Fails with the first error among diagnostics.
+///
+/// # Errors
+/// `syntax`.
+pub(crate) fn check(source: &str, diagnostics: &Diagnostics) -> Result<()> {
+    match diagnostics.errors().next() {
+        None => Ok(()),
+        Some(first) => Err(syntax_error(source, first)),
+    }
+}
+
+/// What a diagnostic says, with its first place.
+pub(crate) fn syntax_error(source: &str, diagnostic: &OxcDiagnostic) -> Error {
+    let error = Error::new(ErrorKind::Syntax, format!("SyntaxError: {}", diagnostic.message));
+    match diagnostic.labels.first() {
+        Some(label) => error.with_location(location(source, label.offset() as usize)),
+        None => error,
+    }
+}
+
+/// The place of a byte of a source. Lines end as ECMAScript ends them; columns are Unicode scalar values.
+pub(crate) fn location(source: &str, byte: usize) -> Location {
+    let before = &source[..source.floor_char_boundary(byte.min(source.len()))];
+    let (mut line, mut start, mut after_return) = (1, 0, false);
+    for (at, c) in before.char_indices() {
+        if matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}') {
+            line += u64::from(!(c == '\n' && after_return));
+            start = at + c.len_utf8();
+        }
+        after_return = c == '\r';
+    }
+    Location {
+        line,
+        column: before[start..].chars().count() as u64 + 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_count_lines_as_the_language_does() {
+        let source = "a\r\n😀b\u{2028}c";
+        let place = |text: &str| {
+            let place = location(source, source.find(text).unwrap());
+            (place.line, place.column)
+        };
+        assert_eq!((place("a"), place("b"), place("c")), ((1, 1), (2, 2), (3, 1)));
+        assert_eq!(location("", 5).line, 1);
+    }
+
+    #[test]
+    fn work_that_panics_or_that_nobody_wants_is_an_error() {
+        let panics = with_fitting_stack("x", || false, |_| panic!("no"));
+        assert_eq!(panics.unwrap_err().kind, ErrorKind::Internal);
+        let slow = with_fitting_stack("x", || true, |_| std::thread::sleep(Duration::from_millis(200)));
+        assert_eq!(slow.unwrap_err().kind, ErrorKind::Cancelled);
+        assert_eq!(with_fitting_stack("xy", || false, str::len).unwrap(), 2);
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/it/nestings.rs"]
+mod nestings;
+
+#[cfg(test)]
+mod needs {
+    use super::nestings::{NESTINGS, TYPE_NESTINGS, nested};
+    use crate::typescript;
+
+    /// Bytes of the calling thread's stack that were ever touched.
+    fn touched() -> usize {
+        let local = 0u8;
+        let here = std::ptr::from_ref(&local) as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let mut inside = false;
+        for line in maps.lines() {
+            if let Some((from, to)) = line.split(' ').next().and_then(|range| range.split_once('-')) {
+                let (from, to) = (usize::from_str_radix(from, 16), usize::from_str_radix(to, 16));
+                if let (Ok(from), Ok(to)) = (from, to) {
+                    inside = (from..to).contains(&here);
+                }
+            }
+            if let Some(size) = line.strip_prefix("Rss:").filter(|_| inside) {
+                return size.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10;
+            }
+        }
+        0
+    }
+
+    /// `cargo test -p zerostack --lib what_a_byte -- --ignored --nocapture`, also with `--release`.
+    #[test]
+    #[ignore = "measures"]
+    fn what_a_byte_of_source_needs() {
+        let size = 32 << 10;
+        let forms = NESTINGS
+            .iter()
+            .map(|form| (form, ""))
+            .chain(TYPE_NESTINGS.iter().map(|form| (form, "type T=")));
+        for (form, before) in forms {
+            let source = nested(*form, before, size);
+            let start = std::time::Instant::now();
+            let bytes = source.len();
+            let (stack, made) = std::thread::Builder::new()
+                .stack_size(bytes * (64 << 10))
+                .spawn(move || {
+                    let made = typescript::to_javascript(&source);
+                    (
+                        touched(),
+                        made.map(|made| made.code.len()).map_err(|error| error.detail),
+                    )
+                })
+                .unwrap()
+                .join()
+                .unwrap();
+            let mut made = format!("{made:?}");
+            made.truncate(70);
+            println!(
+                "{:>6} a byte, {:>6?} {before}{form:?}: {made}",
+                stack / bytes,
+                start.elapsed()
+            );
+        }
+    }
+}
