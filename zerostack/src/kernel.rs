@@ -222,6 +222,15 @@ impl ZeroKernel {
         settle::settle(&cell, source, ended, host, started)
     }
 
+    /// Tells which calls of `z` a cell can make, without running it: no call that it makes is missing.
+    ///
+    /// # Errors
+    /// `syntax` with its place; `invalid_input` for a source beyond its budget; `busy` without room to parse it.
+    pub fn plan_cell(&self, source: &str) -> Result<Plan> {
+        check_size(source, &self.0.config.budgets)?;
+        with_fitting_stack(source, || false, plan)?
+    }
+
     /// Returns how the kernel is doing.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod facts;
 pub mod frame;
 mod kernel;
 mod ops;
+mod plan;
 mod record;
 mod sessions;
 mod settle;

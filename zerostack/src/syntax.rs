@@ -103,21 +103,72 @@ pub(crate) fn syntax_error(source: &str, diagnostic: &OxcDiagnostic) -> Error {
     }
 }
 
-/// The place of a byte of a source. Lines end as ECMAScript ends them; columns are Unicode scalar values.
+/// Of two errors the one whose place is later; the first if neither is.
+pub(crate) fn later(one: Error, other: Error) -> Error {
+    let place = |error: &Error| error.location.map(|location| (location.line, location.column));
+    if place(&other) > place(&one) { other } else { one }
+}
+
+/// The place of a byte of a source, in the contract's terms.
 pub(crate) fn location(source: &str, byte: usize) -> Location {
-    let before = &source[..source.floor_char_boundary(byte.min(source.len()))];
-    let (mut line, mut start, mut after_return) = (1, 0, false);
-    for (at, c) in before.char_indices() {
+    let (line, column) = utf16_place(source, byte);
+    at(source, line as usize + 1, column as usize).unwrap_or(Location { line: 1, column: 1 })
+}
+
+/// The line and the column of a byte as V8 and source maps count them: from 0, columns in UTF-16 units.
+pub(crate) fn utf16_place(source: &str, byte: usize) -> (u32, u32) {
+    let (mut line, mut column, mut after_return) = (0, 0, false);
+    for c in source[..source.floor_char_boundary(byte.min(source.len()))].chars() {
         if matches!(c, '\n' | '\r' | '\u{2028}' | '\u{2029}') {
-            line += u64::from(!(c == '\n' && after_return));
-            start = at + c.len_utf8();
+            line += u32::from(!(c == '\n' && after_return));
+            column = 0;
+        } else {
+            column += c.len_utf16() as u32;
         }
         after_return = c == '\r';
     }
-    Location {
-        line,
-        column: before[start..].chars().count() as u64 + 1,
-    }
+    (line, column)
+}
+
+/// Turns a line (1-based) and a column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
+/// of an unclosed brace, is the end.
+pub(crate) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
+    let count = lines(source).count();
+    let (line, column) = if line > count {
+        (count, usize::MAX)
+    } else {
+        (line.max(1), column)
+    };
+    let text = lines(source).nth(line - 1)?;
+    let mut units = 0;
+    let before = text.chars().take_while(|c| {
+        units += c.len_utf16();
+        units <= column
+    });
+    Some(Location {
+        line: line as u64,
+        column: before.count() as u64 + 1,
+    })
+}
+
+/// The lines of a source as ECMAScript ends them.
+fn lines(source: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(source);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
+            rest = None;
+            return Some(text);
+        };
+        let after = &text[end..];
+        let skip = if after.starts_with("\r\n") {
+            2
+        } else {
+            after.chars().next().map_or(0, char::len_utf8)
+        };
+        rest = Some(&after[skip..]);
+        Some(&text[..end])
+    })
 }
 
 #[cfg(test)]
@@ -132,7 +183,14 @@ mod tests {
             (place.line, place.column)
         };
         assert_eq!((place("a"), place("b"), place("c")), ((1, 1), (2, 2), (3, 1)));
+        assert_eq!(utf16_place(source, source.find('b').unwrap()), (1, 2));
         assert_eq!(location("", 5).line, 1);
+        let place = |line, column| at(source, line, column).map(|l| (l.line, l.column));
+        assert_eq!(place(1, 0), Some((1, 1)));
+        assert_eq!(place(2, 2), Some((2, 2)), "after the surrogate pair");
+        assert_eq!(place(3, 0), Some((3, 1)));
+        assert_eq!(place(9, 4), Some((3, 2)), "past the end");
+        assert_eq!(at("", 1, 0).map(|l| (l.line, l.column)), Some((1, 1)));
     }
 
     #[test]

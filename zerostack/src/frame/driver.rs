@@ -21,7 +21,7 @@ use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
 use super::{place, platform, trap};
-use crate::syntax::with_fitting_stack;
+use crate::syntax::{later, with_fitting_stack};
 use crate::typescript;
 
 /// Lines before the body in the source that the AsyncFunction constructor builds, with the directive.
@@ -376,12 +376,6 @@ impl Driver<'_> {
             self.runtime.v8_isolate().perform_microtask_checkpoint();
         }
     }
-}
-
-/// Of two errors the one whose place is later; the first if neither is.
-fn later(one: Error, other: Error) -> Error {
-    let place = |error: &Error| error.location.map(|location| (location.line, location.column));
-    if place(&other) > place(&one) { other } else { one }
 }
 
 /// Makes the value that a reply describes.

@@ -11,6 +11,7 @@ use zero_contracts::Location;
 
 use super::convert::string;
 use super::native::Host;
+use crate::syntax::at;
 use crate::typescript::Places;
 
 /// Name of the cell's script.
@@ -142,61 +143,4 @@ pub(super) fn authors_at(scope: &v8::Isolate, source: &str, line: usize, column:
     let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let (line, column) = places.original(number(line.saturating_sub(1)), number(column))?;
     at(source, line as usize + 1, column as usize)
-}
-
-/// Turns a line (1-based) and a column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
-/// of an unclosed brace, is the end.
-pub(super) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
-    let count = lines(source).count();
-    let (line, column) = if line > count {
-        (count, usize::MAX)
-    } else {
-        (line.max(1), column)
-    };
-    let text = lines(source).nth(line - 1)?;
-    let mut units = 0;
-    let before = text.chars().take_while(|c| {
-        units += c.len_utf16();
-        units <= column
-    });
-    Some(Location {
-        line: line as u64,
-        column: before.count() as u64 + 1,
-    })
-}
-
-/// The lines of a source as ECMAScript ends them.
-fn lines(source: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(source);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let Some(end) = text.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
-            rest = None;
-            return Some(text);
-        };
-        let after = &text[end..];
-        let skip = if after.starts_with("\r\n") {
-            2
-        } else {
-            after.chars().next().map_or(0, char::len_utf8)
-        };
-        rest = Some(&after[skip..]);
-        Some(&text[..end])
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_unicode_scalar_values() {
-        let source = "a\r\n😀b\u{2028}c";
-        let place = |line, column| at(source, line, column).map(|l| (l.line, l.column));
-        assert_eq!(place(1, 0), Some((1, 1)));
-        assert_eq!(place(2, 2), Some((2, 2)), "after the surrogate pair");
-        assert_eq!(place(3, 0), Some((3, 1)));
-        assert_eq!(place(9, 4), Some((3, 2)), "past the end");
-        assert_eq!(at("", 1, 0).map(|l| (l.line, l.column)), Some((1, 1)));
-    }
 }
