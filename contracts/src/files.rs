@@ -237,6 +237,13 @@ pub trait FileEngine: Send + Sync {
     /// `not_found`, `corrupt`.
     fn diff(&self, before: &Handle, after: &Handle, token: &CancelToken) -> Result<Vec<PathChange>, Error>;
 
+    /// Makes every object stored so far survive what the configured durability promises. Reads never need it, and a
+    /// commit does it by itself.
+    ///
+    /// # Errors
+    /// `io`.
+    fn flush(&self) -> Result<(), Error>;
+
     /// Begins a transaction. Nothing is written before the first staged effect, and nothing in the tree before
     /// [`Transaction::materialize`] or [`Transaction::commit`].
     ///

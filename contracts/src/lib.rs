@@ -49,6 +49,7 @@ pub mod source;
 pub mod state;
 pub mod structure;
 pub mod tokens;
+pub mod undo;
 pub mod wire;
 
 #[cfg(test)]
@@ -74,3 +75,4 @@ pub use response::Response;
 pub use source::SourceView;
 pub use structure::StructureEngine;
 pub use tokens::TokenEngine;
+pub use undo::{UndoOptions, UndoReport};

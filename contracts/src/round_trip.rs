@@ -127,6 +127,8 @@ round_trips! {
     ledger: crate::ResourceLedger;
     response: crate::Response;
     event: crate::Event;
+    undo_options: crate::UndoOptions;
+    undo_report: crate::UndoReport;
     error: crate::Error;
     commit_record: crate::files::CommitRecord;
     restoration: crate::files::Restoration;

@@ -1,5 +1,7 @@
 //! Ending what dead cells left open.
 
+mod forward;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -22,8 +24,8 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
         let cell = open.cell.clone();
         let outcome = match open.commit {
             Some(commit) => {
-                // The record was written last of all: the tree is whole, and only temporaries are left.
                 for batch in &open.batches {
+                    forward::complete(shared, batch)?;
                     restore::purge(shared, batch.tag)?;
                 }
                 shared
@@ -56,27 +58,46 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
 }
 
 /// Removes staging directories of transactions that are over: a loss of power may keep the journal's last word and lose
-/// the removal. One that the journal does not know may hold what it displaced; it is not touched.
+/// the removal.
+///
+/// One that the journal does not know goes only if this store made it, and the journal shows that the frame that told of
+/// it was lost: then no effect of it was begun, for that waits until the frame is durable. Another may hold what it
+/// displaced; it is not touched.
 fn sweep(shared: &Shared) -> Result<(), Error> {
     let root = WorkspacePath::root();
     let fail = |e| os(e, "listing", &root);
-    let mut tags = HashSet::new();
+    let mut unknown = HashSet::new();
     for entry in Dir::read_from(shared.tree.root()).map_err(fail)? {
         let entry = entry.map_err(fail)?;
-        tags.extend(staging_tag(entry.file_name().to_bytes()));
+        unknown.extend(staging_tag(entry.file_name().to_bytes()));
     }
-    tags.extend(crate::parked::tags(shared)?);
-    if tags.is_empty() {
+    let parked = crate::parked::tags(shared)?;
+    if unknown.is_empty() && parked.is_empty() {
         return Ok(());
     }
+    let mut others = HashSet::new();
     for segment in shared.journal.segments()? {
-        for (_, _, record) in shared.journal.scan_segment(segment)?.records {
-            let (Record::Intents { batch, .. } | Record::CaptureEnded { batch, .. }) = record else {
-                continue;
+        for (_, number, record) in shared.journal.scan_segment(segment)?.records {
+            let tag = match &record {
+                Record::Intents { batch, .. } | Record::CaptureEnded { batch, .. } => batch.tag,
+                _ => {
+                    others.insert(shared.tag(number));
+                    continue;
+                }
             };
-            if tags.contains(&batch.tag) {
-                restore::purge(shared, batch.tag)?;
+            if unknown.remove(&tag) || parked.contains(&tag) {
+                restore::purge(shared, tag)?;
             }
+            if tag != shared.tag(number) {
+                others.insert(shared.tag(number));
+            }
+        }
+    }
+    let next = shared.journal.next()?;
+    let ahead = |tag: u64| (tag >> 32) as u32 == shared.id && u64::from(tag as u32) >= next;
+    for tag in unknown {
+        if others.contains(&tag) || ahead(tag) {
+            restore::purge_staging(shared, tag)?;
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{Dir, Mode, OFlags, openat};
+use rustix::fs::{Dir, FileType, Mode, OFlags, openat};
 use rustix::io::Errno;
 use zero_contracts::files::Restoration;
 use zero_contracts::read::EntryKind;
@@ -144,15 +144,19 @@ pub(crate) fn purge_staging(shared: &Shared, tag: u64) -> Result<(), Error> {
 /// who holds a descriptor of it can have done that.
 fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(), Error> {
     let fail = |e: Errno| os(e, "listing", path);
-    let mut names = Vec::new();
+    let (mut leaves, mut directories) = (Vec::new(), Vec::new());
     for entry in Dir::read_from(directory).map_err(fail)? {
         let entry = entry.map_err(fail)?;
         let name = entry.file_name().to_bytes();
-        if !matches!(name, b"." | b"..") {
-            names.push(name.to_vec());
+        match entry.file_type() {
+            _ if matches!(name, b"." | b"..") => {}
+            FileType::Directory | FileType::Unknown => directories.push(name.to_vec()),
+            _ => leaves.push(name.to_vec()),
         }
     }
-    for name in names {
+    let removed = shared.seam.unlink_together(directory.as_fd(), &leaves);
+    removed.map_err(|e| io(&e, "removing a temporary of", path))?;
+    for name in directories {
         remove_all(shared, directory.as_fd(), &name, path)?;
     }
     Ok(())

@@ -13,7 +13,7 @@ use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, Transaction,
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
-use crate::record::Effect;
+use crate::record::{Batch, Effect};
 use crate::stage::{Planned, Stager};
 use crate::text::diff::unified;
 use crate::transaction::Cell;
@@ -40,22 +40,7 @@ pub(crate) fn revert(
     transaction.staging(&ReadLog::new(), token, |stager| {
         let mut left_out = HashSet::new();
         for batch in batches.iter().rev() {
-            let mut effects: Vec<&Effect> = batch.effects.iter().collect();
-            if batch.is_captured() {
-                // Sorted by path: what a command made goes from the depth up, what it removed comes back before that
-                // is looked at again.
-                effects.sort_by_key(|effect| {
-                    matches!(
-                        effect,
-                        Effect::Captured {
-                            before: Some(_),
-                            after: None,
-                            ..
-                        }
-                    )
-                });
-            }
-            for effect in effects.into_iter().rev() {
+            for effect in backwards(batch) {
                 token.check()?;
                 let touched = effect_paths(effect);
                 let wanted = paths.is_none_or(|paths| touched.iter().any(|t| paths.iter().any(|p| t.is_within(p))));
@@ -80,6 +65,29 @@ pub(crate) fn revert(
         receipts,
         conflicts,
     })
+}
+
+/// The effects of a batch in the order in which they can be reversed.
+///
+/// Those of a command are sorted by path and have no order of their own: a directory comes back before what lay in it, and
+/// what was made goes from the depth up.
+fn backwards(batch: &Batch) -> Vec<&Effect> {
+    let mut effects: Vec<&Effect> = batch.effects.iter().collect();
+    if !batch.is_captured() {
+        effects.reverse();
+        return effects;
+    }
+    let comes_back = |effect: &&Effect| {
+        let Effect::Captured { before, after, .. } = effect else {
+            return false;
+        };
+        let replaced =
+            || before.as_ref().is_some_and(Node::is_directory) && !after.as_ref().is_some_and(Node::is_directory);
+        before.is_some() && (after.is_none() || replaced())
+    };
+    let (back, mut rest): (Vec<_>, Vec<_>) = effects.into_iter().partition(comes_back);
+    rest.reverse();
+    back.into_iter().chain(rest).collect()
 }
 
 fn effect_paths(effect: &Effect) -> Vec<&WorkspacePath> {

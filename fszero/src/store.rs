@@ -21,6 +21,7 @@ use zero_contracts::{ByteRange, CancelToken, Digest, Error, ErrorKind, Handle, H
 
 use crate::journal::Journal;
 use crate::node::now;
+use crate::round::Round;
 use crate::seam::{Rename, Seam};
 use crate::tree::stat_at;
 
@@ -278,8 +279,29 @@ impl Store {
         pending.list.extend(unsynced.list);
     }
 
+    /// Takes over the duty for what does not travel inside the journal.
+    pub fn take_pending_large(&self) -> Unsynced {
+        let all = self.take_pending();
+        let (small, large) = all.list.into_iter().partition(|(_, size)| *size <= INLINE_BYTES);
+        self.put_back(Unsynced {
+            list: small,
+            all: false,
+        });
+        Unsynced {
+            list: large,
+            all: all.all,
+        }
+    }
+
     /// Makes objects durable by themselves.
     pub fn make_durable(&self, unsynced: &Unsynced) -> Result<(), Error> {
+        let mut round = Round::default();
+        self.to_flush(unsynced, &mut round)?;
+        round.flush(&self.seam).map_err(fail("flushing"))
+    }
+
+    /// Adds what makes objects durable to a round of flushes. The whole file system is flushed at once if there are many.
+    pub fn to_flush(&self, unsynced: &Unsynced, round: &mut Round) -> Result<(), Error> {
         let fail = fail("flushing");
         if unsynced.all || unsynced.list.len() > SYNC_EACH {
             return self.seam.sync_all(self.objects.as_fd()).map_err(fail);
@@ -289,16 +311,16 @@ impl Store {
             let Some(file) = self.open_object(digest)? else {
                 continue;
             };
-            self.seam.sync(file.as_fd()).map_err(&fail)?;
+            round.file(file.into());
             directories.insert(place(digest).0);
         }
         for name in &directories {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let dir = openat(&self.objects, name.as_str(), flags, Mode::empty()).map_err(|e| fail(e.into()))?;
-            self.seam.sync_directory(dir.as_fd()).map_err(&fail)?;
+            round.directory(dir);
         }
         if !directories.is_empty() {
-            self.seam.sync_directory(self.objects.as_fd()).map_err(&fail)?;
+            round.directory(self.objects.try_clone().map_err(&fail)?);
         }
         Ok(())
     }

@@ -15,9 +15,10 @@ use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
-use crate::publish::Publication;
+use crate::publish::{Owed, Publication};
 use crate::record::{Batch, Record};
 use crate::restore;
+use crate::round::Round;
 use crate::snapshot::Manifest;
 use crate::stage::{Planned, Stager, Work};
 use crate::view::View;
@@ -154,11 +155,13 @@ impl Cell {
         }
     }
 
-    /// Publishes what is staged; on a refusal only what this call published is taken back.
-    fn land(&mut self, epoch: Epoch, token: &CancelToken) -> Result<(), Box<CommitFailure>> {
+    /// Publishes what is staged; on a refusal only what this call published is taken back. For `owed` see
+    /// [`Publication::publish`].
+    fn land(&mut self, epoch: Epoch, token: &CancelToken, owed: Option<&mut Owed>) -> Result<(), Box<CommitFailure>> {
         let mut begun = Vec::new();
         let effects: Vec<_> = self.work.effects.iter().cloned().collect();
-        let published = self.publication(epoch, token).publish(effects.into_iter(), &mut begun);
+        let publication = self.publication(epoch, token);
+        let published = publication.publish(effects.into_iter(), &mut begun, owed);
         match published {
             Ok(()) => {
                 if !begun.is_empty() {
@@ -264,20 +267,29 @@ impl Cell {
         }
         token.check().map_err(plain)?;
         self.shared.fence(epoch).map_err(plain)?;
-        self.land(epoch, token)?;
-        token.check().map_err(plain)?;
+        let mut owed = Owed::default();
+        self.land(epoch, token, Some(&mut owed))?;
+        let late = std::mem::take(&mut owed.objects);
+        self.record(epoch, seal, token, owed.round).map_err(|e| {
+            self.shared.store.put_back(late);
+            plain(e)
+        })
+    }
+
+    /// Writes the commit record: the point of no return. What `round` holds becomes durable together with it.
+    fn record(&self, epoch: Epoch, seal: CommitSeal, token: &CancelToken, round: Round) -> Result<CommitRecord, Error> {
+        token.check()?;
         let power = self.shared.power();
         if power && self.batches.iter().any(Batch::is_captured) {
             // What commands wrote was flushed by nobody.
-            let root = self.shared.tree.root();
-            let synced = self.shared.seam.sync_all(root);
-            synced.map_err(|e| plain(Error::from_io(&e, "flushing what commands wrote")))?;
+            let synced = self.shared.seam.sync_all(self.shared.tree.root());
+            synced.map_err(|e| Error::from_io(&e, "flushing what commands wrote"))?;
         }
         let mut objects = Vec::new();
-        let pending = self.shared.pending_inline(&mut objects).map_err(plain)?;
+        let pending = self.shared.pending_inline(&mut objects)?;
         if let Err(e) = self.shared.store.make_durable(&pending.large) {
             pending.give_back(&self.shared.store);
-            return Err(plain(e));
+            return Err(e);
         }
         let cell = self.begin.cell.clone();
         let record = Record::Commit {
@@ -286,7 +298,7 @@ impl Cell {
             seal: seal.clone(),
             objects,
         };
-        match self.shared.journal.append(vec![record], power) {
+        match self.shared.journal.append_with(vec![record], power.then_some(round)) {
             Ok(sequence) => Ok(CommitRecord {
                 sequence,
                 cell,
@@ -295,18 +307,9 @@ impl Cell {
             }),
             Err(e) => {
                 pending.give_back(&self.shared.store);
-                Err(plain(e))
+                Err(e)
             }
         }
-    }
-}
-
-impl Batch {
-    /// Tells whether a command did it.
-    pub fn is_captured(&self) -> bool {
-        self.effects
-            .iter()
-            .any(|effect| matches!(effect, crate::record::Effect::Captured { .. }))
     }
 }
 
@@ -401,7 +404,7 @@ impl Transaction for Cell {
         self.check()?;
         token.check()?;
         self.shared.fence(epoch)?;
-        self.land(epoch, token).map_err(|failure| {
+        self.land(epoch, token, None).map_err(|failure| {
             self.owed.append(&mut self.left);
             failure.error
         })?;

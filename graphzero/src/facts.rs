@@ -163,6 +163,8 @@ pub struct Def {
     pub conditional: bool,
     /// Left out by the default configuration, as far as that can be told.
     pub inactive: bool,
+    /// One more site of a symbol that another definition stands for: uses refer to that one.
+    pub further: bool,
 }
 
 /// How a name is used.

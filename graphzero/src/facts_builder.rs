@@ -82,6 +82,7 @@ impl<'t> FactsBuilder<'t> {
             test,
             conditional,
             inactive,
+            further: false,
         });
         self.facts.defs.len() as DefId - 1
     }

@@ -3,6 +3,8 @@
 mod answer;
 pub mod code;
 mod cursor;
+#[allow(dead_code)] // a build without languages of this family
+pub mod declared;
 mod engine;
 pub mod facts;
 mod facts_builder;
@@ -11,6 +13,7 @@ pub mod language;
 pub mod objects;
 mod outline;
 pub mod parse;
+mod persist;
 mod pool;
 pub mod program;
 mod scope;
@@ -23,6 +26,12 @@ mod tree;
 pub mod truth;
 mod world;
 
+#[cfg(feature = "c")]
+pub mod c;
+#[cfg(feature = "go")]
+pub mod go;
+#[cfg(feature = "java")]
+pub mod java;
 #[cfg(feature = "python")]
 pub mod python;
 #[cfg(feature = "rust")]

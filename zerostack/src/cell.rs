@@ -16,12 +16,14 @@ use zero_contracts::files::{BeginTransaction, ReadLog};
 use zero_contracts::ledger::ConfinementTier;
 use zero_contracts::response::CaptureTier;
 use zero_contracts::{
-    Budgets, CancelToken, CellId, Digest, Error, ErrorKind, Result, SourceView, Transaction, WorkspacePath,
+    Budgets, CancelToken, CellId, Content, Digest, Error, ErrorKind, Result, SessionName, SourceView, Transaction,
+    WorkspacePath,
 };
 use zero_supervisor::lease::Lease;
 
+use crate::admission::Interrupt;
+use crate::config::OnOutput;
 use crate::facts::Facts;
-
 use crate::frame::{CallHandler, CallReply, CallRequest};
 use crate::kernel::Kernel;
 use crate::ops;
@@ -39,12 +41,20 @@ pub struct Cell {
     pub kernel: Arc<Kernel>,
     /// Its name.
     pub id: CellId,
+    /// Its session.
+    pub session: SessionName,
     /// Its budgets.
     pub budgets: Budgets,
     /// Variables that each of its commands gets.
     pub env: BTreeMap<String, String>,
     /// Where its commands start.
     pub cwd: WorkspacePath,
+    /// What its commands read that name no input.
+    pub stdin: Option<Content>,
+    /// Gets the output of its commands while they run.
+    pub on_output: Option<OnOutput>,
+    /// Ends its calls that are at work.
+    pub interrupt: Interrupt,
     /// Where the session stood when the cell began.
     pub head: Head,
     /// The facts of its session, loaded at first use.
@@ -132,12 +142,20 @@ impl Drop for Inside<'_> {
 pub struct CellStart {
     /// Its name.
     pub id: CellId,
+    /// Its session.
+    pub session: SessionName,
     /// Its budgets.
     pub budgets: Budgets,
     /// Variables that each of its commands gets.
     pub env: BTreeMap<String, String>,
     /// Where its commands start.
     pub cwd: WorkspacePath,
+    /// What its commands read that name no input.
+    pub stdin: Option<Content>,
+    /// Gets the output of its commands while they run.
+    pub on_output: Option<OnOutput>,
+    /// Ends its calls that are at work.
+    pub interrupt: Interrupt,
     /// Where the session stands.
     pub head: Head,
 }
@@ -148,9 +166,13 @@ impl Cell {
         let view = RwLock::new(kernel.files.live());
         let CellStart {
             id,
+            session,
             budgets,
             env,
             cwd,
+            stdin,
+            on_output,
+            interrupt,
             head,
         } = start;
         Self {
@@ -158,9 +180,13 @@ impl Cell {
             lease: Mutex::default(),
             kernel,
             id,
+            session,
             budgets,
             env,
             cwd,
+            stdin,
+            on_output,
+            interrupt,
             head,
             facts: Mutex::default(),
             transaction: Mutex::default(),
@@ -207,7 +233,7 @@ impl Cell {
         if slot.is_none() {
             *slot = Some(self.kernel.files.begin(BeginTransaction {
                 cell: self.id.clone(),
-                session: self.kernel.config.session.clone(),
+                session: self.session.clone(),
                 staged_bytes: self.budgets.staged_bytes,
             })?);
         }
@@ -251,8 +277,10 @@ impl Cell {
 
     fn answer(self: &Arc<Self>, request: CallRequest) -> Result<CallReply> {
         let _inside = self.gate.enter()?;
-        let token: &CancelToken = &request.cancel;
+        let interruptible = self.interrupt.enter(&request.cancel);
+        let token: &CancelToken = &interruptible.token;
         token.check()?;
+        let _entered = tracing::debug_span!("call", name = request.name).entered();
         let arguments: Vec<Value> = serde_json::from_str(&request.arguments)
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {

@@ -3,23 +3,36 @@
 //! It composes the engines through the traits of `zero-contracts` and owns what none of them may: the frame, the
 //! transaction of a cell, cancellation, processes, sessions and events. See [`ZeroKernel`].
 
+mod admission;
 mod cell;
 pub mod config;
 mod engines;
+mod execute;
 mod facts;
 pub mod frame;
 mod kernel;
+mod location;
 mod ops;
 mod plan;
 mod record;
+mod recovery;
+mod session;
 mod sessions;
 mod settle;
+mod subscribe;
 mod syntax;
 mod targets;
 mod typescript;
+mod undo;
 
-pub use config::{CellOptions, Commands, Engines, ExternalReads, KernelConfig, Policy, StoreLocation};
-pub use kernel::{Status, ZeroKernel};
+pub use admission::Interrupt;
+pub use config::{
+    CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
+};
+pub use execute::plan_cell;
+pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use record::canonical_json;
+pub use session::Session;
 pub use sessions::EventEntry;
+pub use subscribe::{EventStream, RecordedEvent};
 pub use zero_contracts as contracts;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use zero_contracts::edit::{EditReceipt, ReceiptStatus};
-use zero_contracts::event::EVENT_SCHEMA;
+use zero_contracts::event::HostAct;
 use zero_contracts::files::{CommitSeal, Restoration};
 use zero_contracts::ledger::ProcessCounts;
 use zero_contracts::response::{
@@ -15,18 +15,19 @@ use zero_contracts::response::{
 };
 use zero_contracts::tokens::{ProjectText, TextKind};
 use zero_contracts::{
-    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, ResourceLedger, Response,
+    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, Response, SessionName,
 };
 
 use crate::cell::{Cell, lock};
 use crate::config::Result;
 use crate::frame::{ConsoleLevel, FrameOutcome};
 use crate::kernel::Kernel;
-use crate::record::{canonical_json, handles_in, now_ms};
+use crate::record::{canonical_json, handles_in, now_ms, store_event};
 use crate::sessions::Head;
 
 /// A cell that never ran.
 pub(crate) struct Rejected<'a> {
+    pub(crate) session: &'a SessionName,
     pub(crate) id: CellId,
     pub(crate) source: &'a str,
     pub(crate) error: Error,
@@ -71,6 +72,7 @@ struct Report {
 /// Answers for a cell that never ran.
 pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     let Rejected {
+        session,
         id,
         source,
         error,
@@ -79,7 +81,7 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     let cancelled = error.kind == ErrorKind::Cancelled;
     let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
     let mut report = Report {
-        event: blank_event(kernel, &id, source),
+        event: blank_event(session, &id, Some(source)),
         value: None,
         console: String::new(),
         effects: EffectsReport {
@@ -92,7 +94,29 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     report.event.disposition = Disposition::NeverAdmitted;
     report.event.ledger.wall_ms = milliseconds(started.elapsed());
     let event = record(kernel, &mut report);
-    report.into_response(event)
+    report.into_response(kernel, event)
+}
+
+/// Ends what the host did by itself: the changes that the cell holds are published, or taken back. `conflicts` are told
+/// whatever becomes of it.
+pub(crate) fn settle_act(cell: &Cell, act: HostAct, conflicts: Vec<PathConflict>, token: &CancelToken) -> Response {
+    let started = Instant::now();
+    let mut report = Report {
+        event: blank_event(&cell.session, &cell.id, None),
+        value: None,
+        console: String::new(),
+        effects: EffectsReport {
+            conflicts,
+            ..EffectsReport::default()
+        },
+    };
+    report.event.act = Some(act);
+    let event = match publish(cell, &mut report, None, token, started) {
+        Ok(event) => Some(event),
+        Err(failure) => take_back(cell, &mut report, failure, started),
+    };
+    drop(cell.take_lease());
+    report.into_response(&cell.kernel, event)
 }
 
 /// Ends a cell whose frame is gone and whose calls have all returned.
@@ -100,7 +124,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
     let kernel = &*cell.kernel;
     let counts = cell.runs.wait_empty(kernel.config.grace);
     let mut report = Report {
-        event: blank_event(kernel, &cell.id, source),
+        event: blank_event(&cell.session, &cell.id, Some(source)),
         value: None,
         console: String::new(),
         effects: EffectsReport::default(),
@@ -133,7 +157,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
     };
     // The trees are empty (or their supervisors hold the lease themselves): let the next cell in.
     drop(cell.take_lease());
-    report.into_response(event)
+    report.into_response(kernel, event)
 }
 
 /// Decides whether the cell completes, and with which value.
@@ -185,6 +209,14 @@ fn judge(
     let json = match ended.settled {
         Ok(json) => json,
         Err(error) if error.kind == ErrorKind::Syntax => return Err(Failure::failed(Phase::Rejected, error)),
+        // An interrupt is the host's doing, too.
+        Err(error) if error.kind == ErrorKind::Cancelled && cell.interrupt.has_fired() => {
+            return Err(Failure {
+                outcome: Outcome::Cancelled,
+                phase: Phase::Running,
+                error,
+            });
+        }
         Err(error) => return Err(Failure::of(error, Phase::Running, host)),
     };
     let cut_short: Vec<_> = ended
@@ -227,9 +259,9 @@ fn publish(
     if let Some(value) = value {
         report.show_value(cell, &value).map_err(settling)?;
     }
-    let _head = kernel.sessions.lock(kernel.session(), host).map_err(settling)?;
+    let _head = kernel.sessions.lock(&cell.session, host).map_err(settling)?;
     kernel.sessions.catch_up(&*kernel.files).map_err(settling)?;
-    let head = kernel.sessions.head(kernel.session()).map_err(settling)?;
+    let head = kernel.sessions.head(&cell.session).map_err(settling)?;
     let state = new_state(cell, head).map_err(settling)?;
     report.event.state = StateChange {
         before: head.state,
@@ -254,8 +286,7 @@ fn publish(
                 event: Some(event),
             };
             kernel
-                .sessions
-                .append(kernel.session(), &cell.id, next)
+                .append(&cell.session, &cell.id, next, state != head.state)
                 .map_err(settling)?;
             return Ok(event);
         };
@@ -270,7 +301,7 @@ fn publish(
             ));
         }
         let seal = CommitSeal {
-            session: kernel.session().clone(),
+            session: cell.session.clone(),
             state,
             event,
             intents: Vec::new(),
@@ -380,12 +411,13 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
 
 /// Records the event of a cell that published nothing; none if even that fails.
 fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
+    let session = report.event.session.clone();
     let mut attempt = || -> Result<Handle> {
         let _head = kernel
             .sessions
-            .lock(kernel.session(), &CancelToken::with_timeout(Duration::from_secs(10)))?;
+            .lock(&session, &CancelToken::with_timeout(Duration::from_secs(10)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
-        let head = kernel.sessions.head(kernel.session())?;
+        let head = kernel.sessions.head(&session)?;
         report.event.previous = head.event;
         if report.event.disposition == Disposition::NeverAdmitted {
             report.event.state = StateChange {
@@ -395,14 +427,11 @@ fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
             };
         }
         let event = report.store_event(kernel)?;
-        kernel.sessions.append(
-            kernel.session(),
-            &report.event.cell,
-            Head {
-                state: head.state,
-                event: Some(event),
-            },
-        )?;
+        let head = Head {
+            state: head.state,
+            event: Some(event),
+        };
+        kernel.append(&session, &report.event.cell, head, false)?;
         Ok(Handle::event(event))
     };
     let recorded = attempt();
@@ -412,29 +441,10 @@ fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
     recorded.ok()
 }
 
-fn blank_event(kernel: &Kernel, id: &CellId, source: &str) -> Event {
+fn blank_event(session: &SessionName, id: &CellId, source: Option<&str>) -> Event {
     Event {
-        schema: EVENT_SCHEMA.to_owned(),
-        session: kernel.session().clone(),
-        cell: id.clone(),
-        at_ms: now_ms(),
-        source: Some(Digest::of(source.as_bytes())),
-        outcome: Outcome::Failed,
-        error: None,
-        disposition: Disposition::None,
-        state: StateChange {
-            before: None,
-            after: None,
-            unchanged: true,
-        },
-        receipts: Vec::new(),
-        processes: Vec::new(),
-        external_reads: Vec::new(),
-        handles: Vec::new(),
-        ledger: ResourceLedger::default(),
-        value: None,
-        console: None,
-        previous: None,
+        source: source.map(|source| Digest::of(source.as_bytes())),
+        ..Event::blank(session.clone(), id.clone(), now_ms())
     }
 }
 
@@ -482,7 +492,7 @@ impl Report {
         ledger.tokens_visible += shown.shown.tokens;
         let text = canonical_json(&shown.value)?;
         ledger.bytes_visible += text.len() as u64;
-        self.event.value = Some(Digest::of(&text));
+        self.event.value = Some(kernel.objects.put(&text)?);
         self.event.handles = handles_in(&shown.value.0);
         self.event
             .handles
@@ -512,11 +522,18 @@ impl Report {
         Ok(())
     }
 
-    fn store_event(&self, kernel: &Kernel) -> Result<Digest> {
-        kernel.objects.put(&canonical_json(&self.event)?)
+    /// Stores the event, complete but for what was noted in the effects' report.
+    fn store_event(&mut self, kernel: &Kernel) -> Result<Digest> {
+        self.event.conflicts = self.effects.conflicts.clone();
+        self.event.ignored_paths = self.effects.ignored_paths;
+        self.event.capture = self.effects.capture;
+        store_event(kernel, &mut self.event)
     }
 
-    fn into_response(self, event: Option<Handle>) -> Response {
+    fn into_response(self, kernel: &Kernel, event: Option<Handle>) -> Response {
+        if let Some(event) = event {
+            kernel.subscribers.publish(event, &self.event);
+        }
         let Self {
             event: recorded,
             value,

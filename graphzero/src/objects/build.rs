@@ -137,6 +137,13 @@ impl<'t> Builder<'t> {
         self.code.scopes[self.scope as usize].names.push((name, binding));
     }
 
+    /// Binds a name of the current scope to something else.
+    pub fn rebind(&mut self, name: &str, binding: Binding) {
+        let id = self.facts.name(name);
+        self.code.scopes[self.scope as usize].names.retain(|(n, _)| *n != id);
+        self.bind(name, binding);
+    }
+
     /// Tells what a name is bound to in the current scope itself.
     pub fn bound_here(&mut self, name: &str) -> Option<Binding> {
         let name: NameId = self.facts.name(name);

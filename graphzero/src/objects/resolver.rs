@@ -412,7 +412,7 @@ impl<M: Modules> ObjectResolver<M> {
         let Some(id) = facts.name_id(name) else {
             return Vec::new();
         };
-        let own = |(_, def): &(usize, &crate::facts::Def)| def.container == gid.1 && def.name == id;
+        let own = |(_, def): &(usize, &crate::facts::Def)| def.container == gid.1 && def.name == id && !def.further;
         facts
             .defs
             .iter()

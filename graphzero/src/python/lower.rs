@@ -1,5 +1,7 @@
 //! From a syntax tree to the facts of one Python file.
 
+use std::collections::HashSet;
+
 use tree_sitter::Node;
 use zero_contracts::Error;
 
@@ -19,8 +21,12 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
     let tree = parsing.parse(&PythonLanguage, Lang::Python, text.as_bytes())?;
     let mut lower = Lower {
         b: Builder::new(Lang::Python, text),
+        parsing,
         returns: Vec::new(),
         function: false,
+        typed: HashSet::new(),
+        outer_names: HashSet::new(),
+        failed: None,
     };
     for error in errors(&tree) {
         lower.b.facts.error(error);
@@ -31,19 +37,28 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         lower.b.facts.opaque(Span::from(tree.root_node()));
     }
     lower.block(tree.root_node());
+    if let Some(error) = lower.failed {
+        return Err(error);
+    }
     let Builder { facts, code, .. } = lower.b;
     Ok(facts.finish(Code::Objects(Box::new(code))))
 }
 
-struct Lower<'t> {
+struct Lower<'t, 'p, 'c> {
     b: Builder<'t>,
+    parsing: &'p mut Parsing<'c>,
     /// Values that the innermost function returns.
     returns: Vec<ExprId>,
     /// Inside a function: assigned names are local variables.
     function: bool,
+    /// Definitions that say their type: functions, classes, annotated variables.
+    typed: HashSet<DefId>,
+    /// Names that the innermost function takes from the scopes around (`global`, `nonlocal`).
+    outer_names: HashSet<String>,
+    failed: Option<Error>,
 }
 
-impl Lower<'_> {
+impl Lower<'_, '_, '_> {
     fn block(&mut self, node: Node<'_>) {
         for child in children(node) {
             self.statement(child);
@@ -85,9 +100,13 @@ impl Lower<'_> {
             "assignment" | "augmented_assignment" => {
                 self.assignment(node);
             }
-            "delete_statement" | "global_statement" | "nonlocal_statement" => {
-                if node.kind() == "delete_statement" {
-                    self.exprs(node);
+            "delete_statement" => {
+                self.exprs(node);
+            }
+            "global_statement" | "nonlocal_statement" => {
+                for name in children(node) {
+                    let text = self.b.text(name).to_owned();
+                    self.outer_names.insert(text);
                 }
             }
             "block"
@@ -144,21 +163,15 @@ impl Lower<'_> {
         };
         let def = self.b.define(name, node, kind, body);
         let text = self.b.text(name);
-        self.b.bind(text, Binding::Def(def));
+        self.declare(name, def);
         self.complete(def, text, body);
-        if is("overload")
-            && let Some(entry) = self.b.facts.def_mut(def)
-        {
-            // Only a declaration: the definition that runs comes after it.
-            entry.conditional = true;
-            entry.inactive = true;
-        }
         let property = is("property") || is("cached_property") || is("setter") || is("getter");
         self.b.item(def).property = property;
         let class = self.b.class;
         let outer = (
             std::mem::take(&mut self.returns),
             std::mem::replace(&mut self.function, true),
+            std::mem::take(&mut self.outer_names),
         );
         let mut annotated = None;
         // Types of parameters and defaults belong to the scope around.
@@ -200,6 +213,7 @@ impl Lower<'_> {
         self.b.class = class;
         let returns = std::mem::replace(&mut self.returns, outer.0);
         self.function = outer.1;
+        self.outer_names = outer.2;
         let values = match annotated {
             Some(value) if value != UNKNOWN => vec![value],
             _ => returns.into_iter().filter(|&e| e != UNKNOWN).take(8).collect(),
@@ -241,7 +255,7 @@ impl Lower<'_> {
         let body = node.child_by_field_name("body");
         let def = self.b.define(name, node, Kind::Class, body);
         let text = self.b.text(name);
-        self.b.bind(text, Binding::Def(def));
+        self.declare(name, def);
         self.complete(def, text, body);
         let owner = std::mem::replace(&mut self.b.owner, def);
         let mut bases = Vec::new();
@@ -277,6 +291,39 @@ impl Lower<'_> {
         self.b.class = class;
         self.function = function;
         self.b.owner = owner;
+    }
+
+    /// Binds a function or class. A name that its scope has declared before stands for the first declaration that says
+    /// its type: overloads, the function they belong to, and copies for versions or platforms are one symbol. The others
+    /// are definitions, too, and mention it.
+    fn declare(&mut self, name: Node<'_>, def: DefId) {
+        let text = self.b.text(name);
+        self.typed.insert(def);
+        let scope = self.b.scope;
+        let known = match self.b.bound_here(text) {
+            Some(Binding::Def(known)) => known,
+            // What an import takes the place of has no other definition.
+            Some(Binding::Import(_)) => {
+                self.b.bind(text, Binding::Def(def));
+                return;
+            }
+            _ => {
+                self.b.bind(text, Binding::Def(def));
+                return;
+            }
+        };
+        let further = if self.typed.contains(&known) {
+            def
+        } else {
+            self.b.rebind(text, Binding::Def(def));
+            known
+        };
+        if let Some(entry) = self.b.facts.def_mut(further) {
+            entry.further = true;
+            let at = entry.at.start;
+            self.b
+                .add_use(text, at, UseKind::Value, Link::Name { scope, ty: false });
+        }
     }
 
     fn complete(&mut self, def: DefId, name: &str, body: Option<Node<'_>>) {
@@ -367,6 +414,12 @@ impl Lower<'_> {
             } else {
                 self.target(left, what);
             }
+            if ty.is_some()
+                && left.kind() == "identifier"
+                && let Some(Binding::Def(def)) = self.b.bound_here(self.b.text(left))
+            {
+                self.typed.insert(def);
+            }
         }
         what
     }
@@ -376,16 +429,25 @@ impl Lower<'_> {
         match node.kind() {
             "identifier" => {
                 let text = self.b.text(node);
+                if self.outer_names.contains(text) {
+                    self.b.name_use(node, UseKind::Value, false);
+                    return;
+                }
                 if self.function {
                     self.b.bind(text, Binding::Value(value));
                     return;
                 }
                 let in_class = self.b.code.scopes[self.b.scope as usize].class;
-                if !in_class
-                    && let Some(Binding::Def(def)) = self.b.bound_here(text)
-                    && self.b.facts.def_ref(def).is_some_and(|d| d.kind == Kind::Variable)
-                {
-                    self.b.item(def).values.push(value);
+                if let Some(Binding::Def(def)) = self.b.bound_here(text) {
+                    if self
+                        .b
+                        .facts
+                        .def_ref(def)
+                        .is_some_and(|d| !d.kind.is_callable() && !d.kind.is_type())
+                    {
+                        self.b.item(def).values.push(value);
+                    }
+                    self.b.name_use(node, UseKind::Value, false);
                     return;
                 }
                 let kind = if in_class { Kind::Field } else { Kind::Variable };
@@ -473,26 +535,7 @@ impl Lower<'_> {
             "type" => children(node).first().map_or(UNKNOWN, |inner| self.annotation(*inner)),
             "string" => {
                 let inner = node.named_child(1).filter(|c| c.kind() == "string_content");
-                let Some(inner) = inner else { return UNKNOWN };
-                let text = self.b.text(inner);
-                if !text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.')) || text.is_empty() {
-                    return UNKNOWN;
-                }
-                let mut at = inner.start_byte() as u32;
-                let mut value = UNKNOWN;
-                for (index, part) in text.split('.').enumerate() {
-                    let name = self.b.facts.name(part);
-                    let scope = self.b.scope;
-                    if index == 0 {
-                        self.b.add_use(part, at, UseKind::Type, Link::Name { scope, ty: true });
-                        value = self.b.expr(Expr::Name { scope, name, ty: true });
-                    } else {
-                        self.b.add_use(part, at, UseKind::Type, Link::Member { of: value });
-                        value = self.b.expr(Expr::Member { of: value, name });
-                    }
-                    at += part.len() as u32 + 1;
-                }
-                self.b.expr(Expr::Instance(value))
+                inner.map_or(UNKNOWN, |inner| self.quoted(inner))
             }
             "identifier" | "attribute" => {
                 let class = self.expr(node);
@@ -513,6 +556,28 @@ impl Lower<'_> {
         }
     }
 
+    /// Walks an annotation in quotes: an expression of its own, where it stands.
+    fn quoted(&mut self, node: Node<'_>) -> ExprId {
+        let text = self.b.text;
+        match self
+            .parsing
+            .parse_ranges(&PythonLanguage, Lang::Python, text.as_bytes(), &[node.range()])
+        {
+            Ok(tree) if !tree.root_node().has_error() => {
+                let statement = tree.root_node().named_child(0);
+                statement
+                    .filter(|statement| statement.kind() == "expression_statement")
+                    .and_then(|statement| statement.named_child(0))
+                    .map_or(UNKNOWN, |inner| self.annotation(inner))
+            }
+            Ok(_) => UNKNOWN,
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                UNKNOWN
+            }
+        }
+    }
+
     /// `List[X]`, `Optional[X]`, `Type[X]` and the like.
     fn generic(&mut self, node: Node<'_>) -> ExprId {
         let parts = children(node);
@@ -520,6 +585,9 @@ impl Lower<'_> {
             return UNKNOWN;
         };
         let class = self.expr(*head);
+        if matches!(self.b.text(*head).rsplit('.').next(), Some("Literal")) {
+            return UNKNOWN;
+        }
         let mut args = Vec::new();
         for part in rest {
             let inner = if part.kind() == "type_parameter" {

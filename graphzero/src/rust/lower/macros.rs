@@ -52,7 +52,7 @@ impl Lower<'_, '_, '_> {
         let Some(content) = self.source.get(start..end).filter(|_| self.macros.contains_key(name)) else {
             return Vec::new();
         };
-        let found = super::rules::defined(&self.macros, name, &super::rules::tokens(content), 0);
+        let found = super::rules::defined(&self.macros, name, &super::rules::tokens(content));
         let full = self.span(node);
         let mut defined = Vec::new();
         for named in found {

@@ -1,4 +1,4 @@
-//! `macro_rules!` of the same file, read as far as to tell which arguments of a call become names of items.
+//! `macro_rules!` of the same file, expanded as far as to tell which arguments of a call become names of items.
 //!
 //! `macro_rules! check { ($name:ident, $e:expr) => { #[test] fn $name() { … } } }` makes `check!(works, 1)` define a
 //! function `works`, whose name stands in the call. Patterns are matched as the language does it, except that a fragment
@@ -29,13 +29,11 @@ enum Pattern {
     Repeat(Vec<Pattern>, Option<Token>),
 }
 
-/// One rule: its pattern, and the variables that become names of items.
+/// One rule: its pattern, and what it produces if that can define an item by name.
 #[derive(Clone, Debug)]
 pub struct Rule {
     pattern: Vec<Pattern>,
-    names: Vec<(String, Kind, bool)>,
-    /// Calls of macros in what the rule produces: the macro and its arguments.
-    calls: Vec<(String, Vec<Token>)>,
+    body: Vec<Token>,
 }
 
 /// An item that a call defines.
@@ -159,45 +157,64 @@ pub fn rules(body: &str) -> Vec<Rule> {
         else {
             continue;
         };
-        let (mut names, mut calls) = (Vec::new(), Vec::new());
-        introduced(right, &mut names);
-        called(right, &mut calls);
         rules.push(Rule {
             pattern: patterns(left),
-            names,
-            calls,
+            body: if may_define(right) { right.clone() } else { Vec::new() },
         });
     }
     rules
 }
 
-fn introduced(tokens: &[Token], names: &mut Vec<(String, Kind, bool)>) {
+fn item_kind(keyword: &str) -> Option<Kind> {
+    Some(match keyword {
+        "fn" => Kind::Function,
+        "struct" => Kind::Struct,
+        "enum" => Kind::Enum,
+        "union" => Kind::Union,
+        "trait" => Kind::Trait,
+        "mod" => Kind::Module,
+        "const" => Kind::Constant,
+        "static" => Kind::StaticVariable,
+        "type" => Kind::TypeAlias,
+        _ => return None,
+    })
+}
+
+/// Tells whether tokens hold a keyword of items or a call of a macro.
+fn may_define(tokens: &[Token]) -> bool {
+    tokens.iter().enumerate().any(|(at, token)| match token {
+        Token::Word(word, _) => item_kind(word).is_some() || tokens.get(at + 1) == Some(&Token::Mark('!')),
+        Token::Group(_, inner) => may_define(inner),
+        _ => false,
+    })
+}
+
+/// Collects the items that an expansion defines under a name from the call, and the calls of macros in it.
+fn introduced<'t>(tokens: &'t [Token], found: &mut Vec<Named>, calls: &mut Vec<(&'t str, &'t [Token])>) {
     let mut test = false;
     for (at, token) in tokens.iter().enumerate() {
-        match token {
-            Token::Group(_, inner) => {
+        match (token, tokens.get(at + 1), tokens.get(at + 2)) {
+            (Token::Word(name, NOWHERE), Some(Token::Mark('!')), Some(Token::Group(_, arguments))) => {
+                calls.push((name, arguments));
+            }
+            (Token::Group(_, inner), ..) => {
                 if let [Token::Word(word, _), ..] = &inner[..] {
                     test |= word == "test" || word == "bench";
                 }
-                introduced(inner, names);
+                introduced(inner, found, calls);
             }
-            Token::Word(keyword, _) => {
-                let kind = match keyword.as_str() {
-                    "fn" => Kind::Function,
-                    "struct" => Kind::Struct,
-                    "enum" => Kind::Enum,
-                    "union" => Kind::Union,
-                    "trait" => Kind::Trait,
-                    "mod" => Kind::Module,
-                    "const" => Kind::Constant,
-                    "static" => Kind::StaticVariable,
-                    "type" => Kind::TypeAlias,
-                    _ => continue,
-                };
-                if let (Some(Token::Mark('$')), Some(Token::Word(name, _))) = (tokens.get(at + 1), tokens.get(at + 2)) {
-                    names.push((name.clone(), kind, test && kind == Kind::Function));
+            // A keyword that stands in the call is seen where the arguments are read as items.
+            (Token::Word(keyword, NOWHERE), next, _) => {
+                let Some(kind) = item_kind(keyword) else { continue };
+                if let Some(Token::Word(name, place)) = next.filter(|next| !matches!(next, Token::Word(_, NOWHERE))) {
+                    found.push(Named {
+                        at: *place,
+                        name: name.clone(),
+                        kind,
+                        test: test && kind == Kind::Function,
+                    });
                 }
-                test &= keyword != "fn";
+                test &= kind != Kind::Function;
             }
             _ => {}
         }
@@ -221,14 +238,7 @@ fn patterns(tokens: &[Token]) -> Vec<Pattern> {
             }
             (Token::Mark('$'), Some(Token::Group('(', inner))) => {
                 at += 2;
-                let mut separator = None;
-                while let Some(token) = tokens.get(at) {
-                    at += 1;
-                    if matches!(token, Token::Mark('*' | '+' | '?')) {
-                        break;
-                    }
-                    separator = Some(token.clone());
-                }
+                let separator = repetition(tokens, &mut at);
                 all.push(Pattern::Repeat(patterns(inner), separator));
             }
             (Token::Group(open, inner), _) => {
@@ -244,65 +254,91 @@ fn patterns(tokens: &[Token]) -> Vec<Pattern> {
     all
 }
 
-fn called(tokens: &[Token], calls: &mut Vec<(String, Vec<Token>)>) {
-    for (at, token) in tokens.iter().enumerate() {
-        match (token, tokens.get(at + 1), tokens.get(at + 2)) {
-            (Token::Word(name, _), Some(Token::Mark('!')), Some(Token::Group(_, arguments))) => {
-                calls.push((name.clone(), arguments.clone()));
-            }
-            (Token::Group(_, inner), _, _) => called(inner, calls),
-            _ => {}
-        }
-    }
-}
+/// Tokens that the expansions of one call may come to: macros that call themselves can grow without bound.
+const MAX_TOKENS: usize = 50_000;
 
 /// Returns the items that a call of a macro with these arguments defines, by the first rule that fits; calls of other
 /// macros of the file in what it produces are followed.
-pub fn defined(macros: &HashMap<String, Vec<Rule>>, name: &str, arguments: &[Token], depth: usize) -> Vec<Named> {
-    let mut found = Vec::new();
-    for rule in macros.get(name).into_iter().flatten() {
-        let mut bound = Vec::new();
-        if fit(&rule.pattern, arguments, &mut bound, 0) != Some(arguments.len()) {
-            continue;
-        }
-        for (variable, tokens) in &bound {
-            let [Token::Word(word, at)] = &tokens[..] else { continue };
-            for (introduced, kind, test) in &rule.names {
-                if introduced == variable {
-                    found.push(Named {
-                        at: *at,
-                        name: word.clone(),
-                        kind: *kind,
-                        test: *test,
-                    });
-                }
-            }
-        }
-        if depth < 8 {
-            for (name, arguments) in rule.calls.iter().filter(|(name, _)| macros.contains_key(name)) {
-                let arguments = substitute(arguments, &bound);
-                found.extend(defined(macros, name, &arguments, depth + 1));
-            }
-        }
-        break;
-    }
+pub fn defined(macros: &HashMap<String, Vec<Rule>>, name: &str, arguments: &[Token]) -> Vec<Named> {
+    let (mut found, mut budget) = (Vec::new(), MAX_TOKENS);
+    expand(macros, name, arguments, &mut budget, 0, &mut found);
     found
 }
 
-/// Replaces variables by what they are bound to. Words of the macro's own body get no place in the call.
-fn substitute(tokens: &[Token], bound: &Bound) -> Vec<Token> {
+fn expand(
+    macros: &HashMap<String, Vec<Rule>>,
+    name: &str,
+    arguments: &[Token],
+    budget: &mut usize,
+    depth: usize,
+    found: &mut Vec<Named>,
+) {
+    for rule in macros.get(name).into_iter().flatten() {
+        let mut bound = Bound::default();
+        if fit(&rule.pattern, arguments, &mut bound, 0) != Some(arguments.len()) {
+            continue;
+        }
+        let body = substitute(&rule.body, &[&bound]);
+        let mut calls = Vec::new();
+        introduced(&body, found, &mut calls);
+        for (name, arguments) in calls {
+            let size = count(arguments);
+            if depth < 64 && size < *budget {
+                *budget -= size + 1;
+                expand(macros, name, arguments, budget, depth + 1, found);
+            }
+        }
+        return;
+    }
+}
+
+fn count(tokens: &[Token]) -> usize {
+    tokens
+        .iter()
+        .map(|token| {
+            if let Token::Group(_, inner) = token {
+                1 + count(inner)
+            } else {
+                1
+            }
+        })
+        .sum()
+}
+
+/// Replaces variables by what they are bound to. Words of the macro's own body have no place in the call.
+fn substitute(tokens: &[Token], bound: &[&Bound]) -> Vec<Token> {
     let mut all = Vec::new();
     let mut at = 0;
     while at < tokens.len() {
         match (&tokens[at], tokens.get(at + 1)) {
             (Token::Mark('$'), Some(Token::Word(name, _))) => {
-                if let Some((_, tokens)) = bound.iter().find(|(variable, _)| variable == name) {
+                if let Some(tokens) = bound.iter().find_map(|b| b.get(name)) {
                     all.extend(tokens.iter().cloned());
                 }
                 at += 2;
                 continue;
             }
+            (Token::Mark('$'), Some(Token::Group('(', inner))) => {
+                at += 2;
+                let separator = repetition(tokens, &mut at);
+                let variables = variables(inner);
+                let rounds = bound.iter().flat_map(|b| &b.repeats).find(|rounds| {
+                    rounds
+                        .iter()
+                        .any(|round| variables.iter().any(|name| round.mentions(name)))
+                });
+                for (index, round) in rounds.into_iter().flatten().enumerate() {
+                    if index > 0 {
+                        all.extend(separator.clone());
+                    }
+                    let mut inside = vec![round];
+                    inside.extend(bound);
+                    all.extend(substitute(inner, &inside));
+                }
+                continue;
+            }
             (Token::Group(open, inner), _) => all.push(Token::Group(*open, substitute(inner, bound))),
+            (Token::Word(word, _), _) => all.push(Token::Word(word.clone(), NOWHERE)),
             (token, _) => all.push(token.clone()),
         }
         at += 1;
@@ -310,7 +346,54 @@ fn substitute(tokens: &[Token], bound: &Bound) -> Vec<Token> {
     all
 }
 
-type Bound = Vec<(String, Vec<Token>)>;
+/// Reads what follows `$(…)` up to its `*`, `+` or `?`; returns the separator.
+fn repetition(tokens: &[Token], at: &mut usize) -> Option<Token> {
+    let mut separator = None;
+    while let Some(token) = tokens.get(*at) {
+        *at += 1;
+        if matches!(token, Token::Mark('*' | '+' | '?')) {
+            break;
+        }
+        separator = Some(token.clone());
+    }
+    separator
+}
+
+/// Lists the variables that tokens mention.
+fn variables(tokens: &[Token]) -> Vec<&str> {
+    let mut all = Vec::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match (token, tokens.get(at + 1)) {
+            (Token::Mark('$'), Some(Token::Word(name, _))) => all.push(name.as_str()),
+            (Token::Group(_, inner), _) => all.extend(variables(inner)),
+            _ => {}
+        }
+    }
+    all
+}
+
+/// The place of a word that does not stand in the call.
+const NOWHERE: usize = usize::MAX;
+
+/// What variables are bound to: outside repetitions, and in each round of each repetition.
+#[derive(Debug, Default)]
+struct Bound {
+    single: Vec<(String, Vec<Token>)>,
+    repeats: Vec<Vec<Bound>>,
+}
+
+impl Bound {
+    fn get(&self, name: &str) -> Option<&[Token]> {
+        self.single
+            .iter()
+            .find(|(variable, _)| variable == name)
+            .map(|(_, tokens)| &tokens[..])
+    }
+
+    fn mentions(&self, name: &str) -> bool {
+        self.get(name).is_some() || self.repeats.iter().flatten().any(|round| round.mentions(name))
+    }
+}
 
 /// Fits patterns to the beginning of tokens; returns how many tokens they took.
 fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) -> Option<usize> {
@@ -335,7 +418,7 @@ fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) 
             Pattern::Variable(name, fragment) => match fragment.as_str() {
                 "ident" => match tokens.get(at)? {
                     token @ Token::Word(..) => {
-                        bound.push((name.clone(), vec![token.clone()]));
+                        bound.single.push((name.clone(), vec![token.clone()]));
                         at += 1;
                     }
                     _ => return None,
@@ -344,7 +427,7 @@ fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) 
                     if fragment == "literal" && tokens.get(at) == Some(&Token::Mark('-')) {
                         at += 1;
                     }
-                    bound.push((name.clone(), vec![tokens.get(at)?.clone()]));
+                    bound.single.push((name.clone(), vec![tokens.get(at)?.clone()]));
                     at += 1;
                 }
                 _ => {
@@ -371,12 +454,13 @@ fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) 
                     if at == start && fragment != "vis" {
                         return None;
                     }
-                    bound.push((name.clone(), tokens[start..at].to_vec()));
+                    bound.single.push((name.clone(), tokens[start..at].to_vec()));
                 }
             },
             Pattern::Repeat(inner, separator) => {
+                let mut rounds = Vec::new();
                 while at < tokens.len() {
-                    let mark = bound.len();
+                    let mut round = Bound::default();
                     let end = match separator {
                         // Each round ends before the separator.
                         Some(separator) => tokens[at..]
@@ -385,10 +469,11 @@ fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) 
                             .map_or(tokens.len(), |p| at + p),
                         None => tokens.len(),
                     };
-                    let Some(taken) = fit(inner, &tokens[at..end], bound, depth + 1).filter(|&taken| taken > 0) else {
-                        bound.truncate(mark);
+                    let Some(taken) = fit(inner, &tokens[at..end], &mut round, depth + 1).filter(|&taken| taken > 0)
+                    else {
                         break;
                     };
+                    rounds.push(round);
                     at += taken;
                     match separator {
                         Some(separator) if tokens.get(at).is_some_and(|t| same(separator, t)) => at += 1,
@@ -396,6 +481,7 @@ fn fit(patterns: &[Pattern], tokens: &[Token], bound: &mut Bound, depth: usize) 
                         None => {}
                     }
                 }
+                bound.repeats.push(rounds);
             }
         }
     }
@@ -425,7 +511,7 @@ mod tests {
 
     fn all(body: &str, arguments: &str) -> Vec<Named> {
         let macros = HashMap::from([("m".to_owned(), rules(body))]);
-        defined(&macros, "m", &tokens(arguments), 0)
+        defined(&macros, "m", &tokens(arguments))
     }
 
     fn names(body: &str, arguments: &str) -> Vec<(String, Kind)> {
@@ -448,5 +534,13 @@ mod tests {
         assert_eq!(names(keyed, "@private X"), []);
         let more = "{ ($n:ident) => { m!($n, 1); }; ($n:ident, $e:expr) => { fn $n() {} } }";
         assert_eq!(names(more, "later"), [("later".into(), Kind::Function)]);
+        let nested = "{ (@one $n:ident, $e:expr) => { fn $n() {} }; ($($tt:tt)*) => { m!(@one $($tt)*); } }";
+        assert_eq!(names(nested, "passed, f(1)"), [("passed".into(), Kind::Function)]);
+        let rounds =
+            "{ (@one $n:ident $t:ty) => { struct $n($t); }; ($($n:ident: $t:ty),*) => { $( m!(@one $n $t); )* } }";
+        assert_eq!(
+            names(rounds, "A: u8, B: Vec<u8>"),
+            [("A".into(), Kind::Struct), ("B".into(), Kind::Struct)]
+        );
     }
 }
