@@ -11,7 +11,7 @@
 use oxc::allocator::Allocator;
 use oxc::ast::AstKind;
 use oxc::ast::ast::{
-    Argument, ArrayExpressionElement, BindingPattern, CallExpression, Expression, ObjectPropertyKind, Program, PropertyKey,
+    Argument, ArrayExpressionElement, BindingPattern, CallExpression, Expression, ObjectPropertyKind, PropertyKey,
     PropertyKind, UnaryOperator,
 };
 use oxc::semantic::{AstNodes, NodeId, Semantic, SemanticBuilder};
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use zero_contracts::plan::{PlannedArgument, PlannedArguments, PlannedOperation};
 use zero_contracts::{JsonValue, Location, Operation, Plan, Result};
 
-use crate::syntax::{at, check, later, location, parse, utf16_place};
+use crate::syntax::{BEFORE, at, check, later, location, parse_wrapped, utf16_place, wrapped};
 use crate::typescript::{self, Places};
 
 /// Deeper literals are planned as computed.
@@ -32,7 +32,11 @@ const DEEPEST: usize = 100;
 /// `syntax` for a cell that is neither JavaScript nor TypeScript.
 pub(crate) fn plan(source: &str) -> Result<Plan> {
     let means_typescript = typescript::may_have_type_arguments(source) && typescript::has_type_arguments(source);
-    let javascript = if means_typescript { None } else { Some(of_javascript(source, source, None)) };
+    let javascript = if means_typescript {
+        None
+    } else {
+        Some(of_javascript(source, source, None))
+    };
     match javascript {
         Some(Ok(plan)) => Ok(plan),
         None => of_typescript(source),
@@ -47,20 +51,21 @@ fn of_typescript(source: &str) -> Result<Plan> {
 
 fn of_javascript(code: &str, source: &str, places: Option<&Places>) -> Result<Plan> {
     let allocator = Allocator::default();
-    let program: Program<'_> = parse(&allocator, code, false)?;
+    let text = wrapped(code);
+    let program = parse_wrapped(&allocator, &text, code)?;
     let analysed = SemanticBuilder::new()
         .with_build_nodes(true)
         .with_check_syntax_error(true)
         .build(&program);
-    check(code, &analysed.diagnostics)?;
+    check(code, BEFORE, &analysed.diagnostics)?;
     let mut planner = Planner {
         nodes: analysed.semantic.nodes(),
         semantic: &analysed.semantic,
         operations: Vec::new(),
-        place: |byte| match places {
-            None => location(source, byte),
+        place: |byte: usize| match places {
+            None => location(source, byte.saturating_sub(BEFORE)),
             Some(places) => {
-                let (line, column) = utf16_place(code, byte);
+                let (line, column) = utf16_place(code, byte.saturating_sub(BEFORE));
                 places
                     .original(line, column)
                     .and_then(|(line, column)| at(source, line as usize + 1, column as usize))
@@ -187,7 +192,9 @@ impl<'a, F: Fn(usize) -> Location> Planner<'_, 'a, F> {
                 Use::Member(parent, text(&member.expression))
             }
             AstKind::CallExpression(call) if call.callee.span() == span => Use::Call(call),
-            AstKind::VariableDeclarator(declarator) if declarator.init.as_ref().is_some_and(|init| init.span() == span) => {
+            AstKind::VariableDeclarator(declarator)
+                if declarator.init.as_ref().is_some_and(|init| init.span() == span) =>
+            {
                 match &declarator.id {
                     BindingPattern::ObjectPattern(pattern) if pattern.rest.is_none() => pattern
                         .properties
@@ -295,7 +302,9 @@ fn literal(expression: &Expression<'_>, depth: usize) -> Option<Value> {
 
 /// A number as JSON text of JavaScript gives it: an integer where it is one.
 fn number(value: f64) -> Option<Value> {
-    serde_json::from_str(&format!("{value}")).ok().filter(|_| value.is_finite())
+    serde_json::from_str(&format!("{value}"))
+        .ok()
+        .filter(|_| value.is_finite())
 }
 
 #[cfg(test)]
@@ -333,23 +342,61 @@ mod tests {
         );
         assert_eq!(
             shown("z['state']['get']('k'); z.state.set(k, 2); if (0) { (z).run(['ls', 1e21, 1e-7]) }"),
-            json!([["state.get", ["k"]], ["state.set", ["?", 2]], ["run", [["ls", 1e21, 1e-7]]]])
+            json!([
+                ["state.get", ["k"]],
+                ["state.set", ["?", 2]],
+                ["run", [["ls", 1e21, 1e-7]]]
+            ])
         );
-        assert_eq!(shown("globalThis.z.read('a'); globalThis['z'].run(x)"), json!([["read", ["a"]], ["run", ["?"]]]));
+        assert_eq!(
+            shown("globalThis.z.read('a'); globalThis['z'].run(x)"),
+            json!([["read", ["a"]], ["run", ["?"]]])
+        );
         assert_eq!(shown("return 1 + 2"), json!([]));
+        assert_eq!(
+            shown("1 <!-- `\nz.run('x') // `"),
+            json!([["run", ["x"]]]),
+            "a comment, for V8"
+        );
         assert_eq!(shown("typeof z; typeof z.read; typeof globalThis"), json!([]));
-        assert_eq!(shown("const f = (z) => z.read('a'); { let z = 1; z }"), json!([]), "a name of its own");
+        assert_eq!(
+            shown("const f = (z) => z.read('a'); { let z = 1; z }"),
+            json!([]),
+            "a name of its own"
+        );
     }
 
     #[test]
     fn what_is_given_away_is_dynamic() {
         let all = json!([
-            ["read", "dynamic"], ["find", "dynamic"], ["edit", "dynamic"], ["apply", "dynamic"], ["run", "dynamic"], ["state", "dynamic"]
+            ["read", "dynamic"],
+            ["find", "dynamic"],
+            ["edit", "dynamic"],
+            ["apply", "dynamic"],
+            ["run", "dynamic"],
+            ["state", "dynamic"]
         ]);
         for source in [
-            "const a = z", "f(z)", "return z", "z[name]('x')", "const {...rest} = z", "const {[k]: a} = z", "z.valueOf()",
-            "[z]", "({z})", "g = z", "for (const k in z) k", "globalThis[k]", "f(globalThis)", "const {z: a} = globalThis",
-            "globalThis.globalThis", "const x = globalThis", "({read: a} = z)", "z()", "`${z}`", "z + 1",
+            "const a = z",
+            "f(z)",
+            "return z",
+            "z[name]('x')",
+            "const {...rest} = z",
+            "const {[k]: a} = z",
+            "z.valueOf()",
+            "[z]",
+            "({z})",
+            "g = z",
+            "for (const k in z) k",
+            "globalThis[k]",
+            "f(globalThis)",
+            "const {z: a} = globalThis",
+            "globalThis.globalThis",
+            "const x = globalThis",
+            "({read: a} = z)",
+            "z()",
+            "`${z}`",
+            "z + 1",
         ] {
             assert_eq!(shown(source), all, "{source}");
         }
@@ -359,10 +406,19 @@ mod tests {
             ("z.read.call(0, 'a')", json!([["read", "dynamic"]])),
             ("z.read(...['a'])", json!([["read", "dynamic"]])),
             ("z.read`a`", json!([["read", "dynamic"]])),
-            ("const {read, find: f = 1, toString} = z", json!([["read", "dynamic"], ["find", "dynamic"]])),
+            (
+                "const {read, find: f = 1, toString} = z",
+                json!([["read", "dynamic"], ["find", "dynamic"]]),
+            ),
             ("const {state: {get}} = z", json!([["state", "dynamic"]])),
-            ("const {get} = z.state; z.state[k]()", json!([["state", "dynamic"], ["state", "dynamic"]])),
-            ("z.read({__proto__: a}, {get b() { return 1 }}, [,], {...c}, '\\ud800')", json!([["read", ["?", "?", "?", "?", "?"]]])),
+            (
+                "const {get} = z.state; z.state[k]()",
+                json!([["state", "dynamic"], ["state", "dynamic"]]),
+            ),
+            (
+                "z.read({__proto__: a}, {get b() { return 1 }}, [,], {...c}, '\\ud800')",
+                json!([["read", ["?", "?", "?", "?", "?"]]]),
+            ),
             ("const {Array: A} = globalThis", json!([])),
         ] {
             assert_eq!(shown(source), wanted, "{source}");
@@ -374,16 +430,27 @@ mod tests {
         let source = "declare const z: any;\nenum E { A }\nconst a: string = await z.read<string>('x');\n(z as any)!.run(['ls'] as const)";
         assert_eq!(shown(source), json!([["read", ["x"]], ["run", [["ls"]]]]));
         let plan = plan(source).unwrap();
-        assert_eq!((plan.operations[0].location.line, plan.operations[0].location.column), (3, 25));
+        assert_eq!(
+            (plan.operations[0].location.line, plan.operations[0].location.column),
+            (3, 25)
+        );
         assert_eq!(plan.operations[1].location.line, 4);
         assert_eq!(shown("namespace N { export const q = z }").as_array().unwrap().len(), 6);
     }
 
     #[test]
     fn what_does_not_parse_is_a_syntax_error_with_its_place() {
-        for source in ["return (", "const a: = 1", "1 <!-- a", "import a from 'a'", "}); z.run('x'); (() => {"] {
+        for source in [
+            "return (",
+            "const a: = 1",
+            "import a from 'a'",
+            "}); z.run('x'); (() => {",
+        ] {
             let error = plan(source).unwrap_err();
-            assert!(error.kind == zero_contracts::ErrorKind::Syntax && error.location.is_some(), "{source}: {error:?}");
+            assert!(
+                error.kind == zero_contracts::ErrorKind::Syntax && error.location.is_some(),
+                "{source}: {error:?}"
+            );
         }
     }
 }

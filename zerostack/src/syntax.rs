@@ -10,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use oxc::allocator::Allocator;
-use oxc::ast::ast::Program;
+use oxc::ast::ast::{Expression, Program, Statement};
 use oxc::diagnostics::{Diagnostics, OxcDiagnostic};
 use oxc::parser::{ParseOptions, Parser};
-use oxc::span::SourceType;
+use oxc::span::{GetSpan as _, SourceType};
 use zero_contracts::{Error, ErrorKind, Location, Result};
 
 /// Stack that a byte of source can need: four times the most that was measured over every form that nests, which is 1 KiB
@@ -68,37 +68,72 @@ pub(crate) fn with_fitting_stack<T: Send + 'static>(
     }
 }
 
-/// Parses the body of a cell: strict, with `await` and `return`.
+/// Parses a TypeScript cell: strict, with `await` and `return`.
 ///
 /// # Errors
 /// `syntax` with the first place.
-pub(crate) fn parse<'a>(allocator: &'a Allocator, source: &'a str, typescript: bool) -> Result<Program<'a>> {
-    let language = SourceType::mjs().with_typescript(typescript);
+pub(crate) fn parse_typescript<'a>(allocator: &'a Allocator, source: &'a str) -> Result<Program<'a>> {
     let options = ParseOptions {
         allow_return_outside_function: true,
         ..ParseOptions::default()
     };
+    let language = SourceType::mjs().with_typescript(true);
     let parsed = Parser::new(allocator, source, language).with_options(options).parse();
-    check(source, &parsed.diagnostics)?;
+    check(source, 0, &parsed.diagnostics)?;
     Ok(parsed.program)
 }
 
-/// Fails with the first error among diagnostics.
+/// What stands before and after the text of a cell when V8 compiles it.
+const WRAPPER: (&str, &str) = ("(async function () {\"use strict\";\n", "\n})");
+
+/// The text that V8 compiles for a cell: its body is strict and may `await` and `return`.
+pub(crate) fn wrapped(source: &str) -> String {
+    format!("{}{source}{}", WRAPPER.0, WRAPPER.1)
+}
+
+/// Bytes before the cell in that text.
+pub(crate) const BEFORE: usize = WRAPPER.0.len();
+
+/// Parses what [`wrapped`] made of `source`, as V8 does.
+///
+/// # Errors
+/// `syntax` with the first place, also for a source that ends the function around it.
+pub(crate) fn parse_wrapped<'a>(allocator: &'a Allocator, wrapped: &'a str, source: &str) -> Result<Program<'a>> {
+    let parsed = Parser::new(allocator, wrapped, SourceType::script()).parse();
+    check(source, BEFORE, &parsed.diagnostics)?;
+    let is_one_function = match &parsed.program.body[..] {
+        [Statement::ExpressionStatement(statement)] => match &statement.expression {
+            Expression::ParenthesizedExpression(inside) => {
+                matches!(inside.expression, Expression::FunctionExpression(_))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    if is_one_function {
+        return Ok(parsed.program);
+    }
+    let end = parsed.program.body.first().map_or(0, |first| first.span().end as usize);
+    Err(Error::new(ErrorKind::Syntax, "SyntaxError: Unexpected token '}'")
+        .with_location(location(source, end.saturating_sub(BEFORE))))
+}
+
+/// Fails with the first error among diagnostics, whose places count from `before` bytes before the source.
 ///
 /// # Errors
 /// `syntax`.
-pub(crate) fn check(source: &str, diagnostics: &Diagnostics) -> Result<()> {
+pub(crate) fn check(source: &str, before: usize, diagnostics: &Diagnostics) -> Result<()> {
     match diagnostics.errors().next() {
         None => Ok(()),
-        Some(first) => Err(syntax_error(source, first)),
+        Some(first) => Err(syntax_error(source, before, first)),
     }
 }
 
 /// What a diagnostic says, with its first place.
-pub(crate) fn syntax_error(source: &str, diagnostic: &OxcDiagnostic) -> Error {
+pub(crate) fn syntax_error(source: &str, before: usize, diagnostic: &OxcDiagnostic) -> Error {
     let error = Error::new(ErrorKind::Syntax, format!("SyntaxError: {}", diagnostic.message));
     match diagnostic.labels.first() {
-        Some(label) => error.with_location(location(source, label.offset() as usize)),
+        Some(label) => error.with_location(location(source, (label.offset() as usize).saturating_sub(before))),
         None => error,
     }
 }

@@ -18,7 +18,7 @@ use oxc::span::{GetSpan as _, Span};
 use oxc::transformer::{TransformOptions, Transformer};
 use zero_contracts::{Error, ErrorKind, Result};
 
-use crate::syntax::{check, location, parse, syntax_error};
+use crate::syntax::{check, location, parse_typescript, syntax_error};
 
 /// The JavaScript of a TypeScript cell.
 #[derive(Debug)]
@@ -49,10 +49,10 @@ impl Places {
 /// `syntax` with the place.
 pub(crate) fn to_javascript(source: &str) -> Result<JavaScript> {
     let allocator = Allocator::default();
-    let mut program = parse(&allocator, source, true)?;
+    let mut program = parse_typescript(&allocator, source)?;
     refuse_modules(source, &program)?;
     let analysed = SemanticBuilder::new_compiler().with_enum_eval(true).build(&program);
-    check(source, &analysed.diagnostics)?;
+    check(source, 0, &analysed.diagnostics)?;
     let scoping = analysed.semantic.into_scoping();
     // Nothing is lowered: V8 knows the whole language.
     let options = TransformOptions::default();
@@ -60,7 +60,7 @@ pub(crate) fn to_javascript(source: &str) -> Result<JavaScript> {
         Transformer::new(&allocator, Path::new("cell"), &options).build_with_scoping(scoping, &mut program);
     // A warning says that what was made does not do what was written.
     if let Some(first) = transformed.diagnostics.first() {
-        return Err(syntax_error(source, first));
+        return Err(syntax_error(source, 0, first));
     }
     // A module whose imports were all types is marked as a module; the body of a function is none.
     program
@@ -88,7 +88,10 @@ pub(crate) fn to_javascript(source: &str) -> Result<JavaScript> {
     })
 }
 
-/// A cell is no module. Imports and exports of types alone mean nothing and are let through.
+/// Refuses a cell that is a module. Imports and exports of types alone mean nothing and are let through.
+///
+/// # Errors
+/// `syntax` with the place.
 fn refuse_modules(source: &str, program: &Program<'_>) -> Result<()> {
     let is_type = |statement: &Statement<'_>| match statement {
         Statement::ImportDeclaration(import) => import.import_kind == ImportOrExportKind::Type,
@@ -141,7 +144,7 @@ pub(crate) fn has_type_arguments(source: &str) -> bool {
         }
     }
     let allocator = Allocator::default();
-    let Ok(program) = parse(&allocator, source, true) else {
+    let Ok(program) = parse_typescript(&allocator, source) else {
         return false;
     };
     let mut finder = Finder(Vec::new());

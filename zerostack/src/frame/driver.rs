@@ -21,7 +21,7 @@ use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
 use super::{place, platform, trap};
-use crate::syntax::{later, with_fitting_stack};
+use crate::syntax::{later, with_fitting_stack, wrapped};
 use crate::typescript;
 
 /// Lines before the body in the source that the AsyncFunction constructor builds, with the directive.
@@ -256,8 +256,7 @@ impl Driver<'_> {
         enter!(self, scope);
         let name = string(scope, place::CELL).into();
         let origin = v8::ScriptOrigin::new(scope, name, -1, 0, false, -1, None, false, false, false, None);
-        let wrapped = format!("(async function () {{\"use strict\";\n{text}\n}})");
-        let Some(code) = v8::String::new(scope, &wrapped) else {
+        let Some(code) = v8::String::new(scope, &wrapped(text)) else {
             return Err(Error::invalid("the source is too long").with_path("source"));
         };
         let mut code = v8::script_compiler::Source::new(code, Some(&origin));

@@ -15,6 +15,7 @@ mod hub_failures;
 mod hub_find;
 mod hub_host;
 mod hub_options;
+mod hub_plan;
 mod hub_read;
 mod hub_run;
 mod hub_session;
@@ -24,3 +25,6 @@ mod hub_support;
 mod hub_undo;
 mod hub_values;
 mod nestings;
+
+#[path = "../../fuzz/program.rs"]
+mod program;
