@@ -188,8 +188,13 @@ impl Maker<'_> {
 
     fn call(&mut self) -> String {
         let (operation, arguments) = (self.operation(2), self.arguments());
-        match self.pick(14) {
-            0..=5 => format!("{operation}({arguments})"),
+        match self.pick(40) {
+            39 => self.one(&[
+                "z.run(['true'])",
+                "z.run('echo made > made.txt; exit 3')",
+                "z.run(['none-such'], {timeoutMs: 100})",
+            ]),
+            0..=5 | 14..=38 => format!("{operation}({arguments})"),
             6 => format!("{operation}.call(null, {arguments})"),
             7 => format!("{operation}.apply(null, [{arguments}])"),
             8 => format!("Reflect.apply({operation}, null, [{arguments}])"),

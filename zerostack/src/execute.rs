@@ -156,6 +156,7 @@ impl ZeroKernel {
             env: options.env,
             cwd: options.cwd.unwrap_or_else(WorkspacePath::root),
             stdin: options.stdin,
+            deadline: started.checked_add(ready.wall),
             on_output: options.on_output,
             interrupt: options.interrupt.unwrap_or_default(),
             head,

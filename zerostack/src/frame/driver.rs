@@ -15,7 +15,7 @@ use zero_contracts::{CancelToken, Error, ErrorKind, Operation};
 use super::convert::{new_bytes, string};
 use super::failure::{Cell, trip_error};
 use super::isolate::{Sealed, internal, seal};
-use super::limits::Shared;
+use super::limits::{Shared, Trip};
 use super::native::{Host, NewCall};
 use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
@@ -87,8 +87,10 @@ async fn live(
         futures: FuturesUnordered::new(),
     };
     let settled = driver.run(&mut running).await;
-    // With the value in hand, the time is looked at once more.
-    let settled = settled.and_then(|value| match shared.too_late() {
+    // With the value in hand, the time and the heap are looked at once more.
+    let used = driver.runtime.v8_isolate().get_heap_statistics().used_heap_size();
+    let over_heap = shared.is_over_heap(used).then_some(Trip::Heap);
+    let settled = settled.and_then(|value| match shared.too_late().or(over_heap) {
         Some(why) => Err(trip_error(why)),
         None => Ok(value),
     });
@@ -107,7 +109,6 @@ async fn live(
     drop(running.futures);
     let isolate = driver.runtime.v8_isolate();
     isolate.cancel_terminate_execution();
-    let used = isolate.get_heap_statistics().used_heap_size();
     shared.heap_peak.fetch_max(used, Ordering::AcqRel);
     (settled, pending.into_iter().map(|(_, operation)| operation).collect())
 }

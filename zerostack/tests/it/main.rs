@@ -13,7 +13,9 @@ mod hub_crash;
 mod hub_edit;
 mod hub_failures;
 mod hub_find;
+mod hub_fuzz;
 mod hub_host;
+mod hub_hostile;
 mod hub_options;
 mod hub_plan;
 mod hub_read;
@@ -24,7 +26,11 @@ mod hub_state;
 mod hub_support;
 mod hub_undo;
 mod hub_values;
+mod language;
 mod nestings;
+mod security;
 
+#[path = "../../fuzz/cell.rs"]
+mod fuzz_cell;
 #[path = "../../fuzz/program.rs"]
 mod program;
