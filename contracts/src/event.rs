@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::edit::EditReceipt;
 use crate::response::{CaptureTier, Disposition, Outcome, PathConflict, ResponseError, StateChange};
 use crate::run::{Cleanup, EndReason, Termination};
-use crate::{CellId, Digest, Handle, ResourceLedger, SessionName};
+use crate::{CellId, Digest, EffectRecord, Handle, ResourceLedger, SessionName};
 
 /// Version of the event's schema.
 pub const EVENT_SCHEMA: &str = "zerostack.event.v1";
@@ -41,6 +41,9 @@ pub struct Event {
     pub processes: Vec<ProcessVerdict>,
     /// Absolute paths outside the workspace that it read.
     pub external_reads: Vec<String>,
+    /// The effects on the outside world that it asked for, or the one whose end this event records.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectRecord>,
     /// Handles that its value refers to.
     pub handles: Vec<Handle>,
     /// What it used.
@@ -99,6 +102,7 @@ impl Event {
             receipts: Vec::new(),
             processes: Vec::new(),
             external_reads: Vec::new(),
+            effects: Vec::new(),
             handles: Vec::new(),
             ledger: ResourceLedger::default(),
             value: None,

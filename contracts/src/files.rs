@@ -131,6 +131,19 @@ pub struct Recovered {
     pub outcome: RecoveredOutcome,
 }
 
+/// A transaction whose cell has not ended it, or died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// The cell.
+    pub cell: CellId,
+    /// Its session.
+    pub session: SessionName,
+    /// Whether its commit record is there: only traces are left to remove.
+    pub committed: bool,
+    /// Whether a command of it runs on the live tree.
+    pub capturing: bool,
+}
+
 /// Which way a recovery went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveredOutcome {
@@ -263,6 +276,12 @@ pub trait FileEngine: Send + Sync {
     /// # Errors
     /// `io`.
     fn has_open_transaction(&self) -> Result<bool, Error>;
+
+    /// Returns the transactions that [`has_open_transaction`](Self::has_open_transaction) speaks of, oldest first.
+    ///
+    /// # Errors
+    /// `io`.
+    fn open_transactions(&self) -> Result<Vec<OpenTransaction>, Error>;
 
     /// Returns the commits after `sequence`, oldest first.
     ///

@@ -127,6 +127,8 @@ round_trips! {
     ledger: crate::ResourceLedger;
     response: crate::Response;
     event: crate::Event;
+    effect_intent: crate::EffectIntent;
+    effect_record: crate::EffectRecord;
     undo_options: crate::UndoOptions;
     undo_report: crate::UndoReport;
     error: crate::Error;

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use zero_contracts::edit::PathState;
 use zero_contracts::files::{
-    BeginTransaction, Collected, CommitRecord, Damage, Durability, PathChange, Recovered, Reversal,
+    BeginTransaction, Collected, CommitRecord, Damage, Durability, OpenTransaction, PathChange, Recovered, Reversal,
 };
 use zero_contracts::{
     CancelToken, CellId, Digest, Epoch, Error, ErrorKind, FileEngine, Handle, ObjectStore, SourceView, Transaction,
@@ -501,6 +501,19 @@ impl FileEngine for FsZero {
 
     fn has_open_transaction(&self) -> Result<bool, Error> {
         self.shared.journal.has_unsettled()
+    }
+
+    fn open_transactions(&self) -> Result<Vec<OpenTransaction>, Error> {
+        let open = self.shared.journal.open()?;
+        Ok(open
+            .into_iter()
+            .map(|open| OpenTransaction {
+                cell: open.cell,
+                session: open.session,
+                committed: open.commit.is_some(),
+                capturing: open.baseline.is_some(),
+            })
+            .collect())
     }
 
     fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {

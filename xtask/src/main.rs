@@ -4,6 +4,7 @@ mod bench;
 mod cargo;
 mod conformance;
 mod demo;
+mod node;
 mod setup;
 mod soak;
 mod test;
@@ -49,6 +50,12 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
+    /// Build the addon for Node, and stage and pack the npm packages.
+    Node {
+        /// Build quickly and put the addon beside the package's files instead: for work on it.
+        #[arg(long)]
+        dev: bool,
+    },
     /// Measure against a floor or peer of the same run.
     Bench {
         /// all, frame, cell, fs, run, graph or tokens.
@@ -73,7 +80,8 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
-    match work(Cli::parse().chore) {
+    let done = node::stand_in_for_the_linker().unwrap_or_else(|| work(Cli::parse().chore));
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -92,6 +100,8 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Test { arguments } => test::test(&arguments),
         Chore::Conformance { vendor } => conformance::conformance(vendor),
         Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
+        Chore::Node { dev: true } => node::place_beside(&node::build(node::Profile::Dev)?),
+        Chore::Node { dev: false } => node::node(node::Profile::Dist),
         Chore::Bench { name, json } => bench::bench(&name, json.as_deref()),
         Chore::Truth { arguments } => cargo::run(
             cargo::cargo(&[

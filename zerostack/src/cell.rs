@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
@@ -29,6 +29,7 @@ use crate::frame::{CallHandler, CallReply, CallRequest};
 use crate::kernel::Kernel;
 use crate::ops;
 use crate::ops::run::Runs;
+use crate::outbox::Intents;
 use crate::sessions::Head;
 
 /// Locks a mutex whose data stays consistent even if a holder panicked.
@@ -68,12 +69,16 @@ pub struct Cell {
     pub reads: Mutex<ReadLog>,
     /// Its commands.
     pub runs: Runs,
+    /// The effects on the outside world that it staged.
+    pub(crate) intents: Mutex<Intents>,
     /// What it did, for event and ledger.
     pub record: Mutex<CellRecord>,
     /// Bytes read from the workspace, the store and outside.
     pub bytes_read: AtomicU64,
     lease: Mutex<Option<Arc<Lease>>>,
     view: RwLock<Arc<dyn SourceView>>,
+    /// Whether anything was looked at in the tree.
+    looked: AtomicBool,
     gate: Gate,
 }
 
@@ -198,16 +203,24 @@ impl Cell {
             facts: Mutex::default(),
             transaction: Mutex::default(),
             reads: Mutex::default(),
+            intents: Mutex::default(),
             record: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             view,
+            looked: AtomicBool::new(false),
             gate: Gate::default(),
         }
     }
 
     /// Returns the tree as the cell sees it now.
     pub fn view(&self) -> Arc<dyn SourceView> {
+        self.looked.store(true, Ordering::Relaxed);
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the cell looked at the tree.
+    pub fn has_looked(&self) -> bool {
+        self.looked.load(Ordering::Relaxed)
     }
 
     /// Returns the workspace lease, which the cell holds from its first effect to its end. Whoever gets it first ends what
@@ -231,6 +244,15 @@ impl Cell {
         lock(&self.lease).take()
     }
 
+    /// How the cell's transaction begins.
+    pub(crate) fn begin_transaction(&self) -> BeginTransaction {
+        BeginTransaction {
+            cell: self.id.clone(),
+            session: self.session.clone(),
+            staged_bytes: self.budgets.staged_bytes,
+        }
+    }
+
     /// Does something with the cell's transaction, which is begun if there is none, and renews the view.
     ///
     /// # Errors
@@ -238,11 +260,7 @@ impl Cell {
     pub fn with_transaction<T>(&self, work: impl FnOnce(&mut dyn Transaction) -> Result<T>) -> Result<T> {
         let mut slot = lock(&self.transaction);
         if slot.is_none() {
-            *slot = Some(self.kernel.files.begin(BeginTransaction {
-                cell: self.id.clone(),
-                session: self.session.clone(),
-                staged_bytes: self.budgets.staged_bytes,
-            })?);
+            *slot = Some(self.kernel.files.begin(self.begin_transaction())?);
         }
         let Some(transaction) = slot.as_mut() else {
             return Err(Error::new(
@@ -291,7 +309,7 @@ impl Cell {
         let arguments: Vec<Value> = serde_json::from_str(&request.arguments)
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {
-            policy.check(request.operation, &arguments).map_err(|why| {
+            policy.check(request.operation, &arguments, token).map_err(|why| {
                 Error::new(
                     ErrorKind::Denied,
                     format!("the host's policy denies z.{}: {why}", request.name),

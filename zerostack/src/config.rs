@@ -13,6 +13,7 @@ use zero_contracts::{
 };
 
 use crate::admission::Interrupt;
+use crate::outbox::Effects;
 
 /// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
 #[derive(Clone)]
@@ -41,6 +42,8 @@ pub struct KernelConfig {
     pub policy: Option<Arc<dyn Policy>>,
     /// Engines to use in place of the shipped ones.
     pub engines: Engines,
+    /// Effects on the outside world that cells may ask for.
+    pub effects: Effects,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
 }
@@ -61,6 +64,7 @@ impl KernelConfig {
             durability: Durability::default(),
             policy: None,
             engines: Engines::default(),
+            effects: Effects::default(),
             concurrent_cells: 16,
         }
     }
@@ -110,11 +114,12 @@ pub struct Engines {
 
 /// May deny any call before it happens.
 pub trait Policy: Send + Sync {
-    /// Decides about one call; `arguments` are the JSON values the cell gave.
+    /// Decides about one call; `arguments` are the JSON values the cell gave. Whoever takes long here stops when the token
+    /// ends.
     ///
     /// # Errors
     /// The reason for a denial; the cell gets it as `denied`.
-    fn check(&self, operation: Operation, arguments: &[Value]) -> Result<(), String>;
+    fn check(&self, operation: Operation, arguments: &[Value], token: &CancelToken) -> Result<(), String>;
 }
 
 /// How one cell is run.

@@ -14,6 +14,7 @@ use crate::config::{KernelConfig, Result};
 use crate::engines;
 use crate::frame;
 use crate::location;
+use crate::outbox::Outbox;
 use crate::sessions::{EventEntry, Sessions};
 use crate::subscribe::{EventStream, Subscribers};
 use crate::targets::Places;
@@ -35,6 +36,7 @@ pub struct Kernel {
     pub(crate) tokens: Arc<dyn TokenEngine>,
     pub(crate) objects: Arc<dyn ObjectStore>,
     pub(crate) sessions: Sessions,
+    pub(crate) outbox: Outbox,
     pub(crate) admission: Admission,
     pub(crate) subscribers: Subscribers,
     /// Goes with the kernel.
@@ -110,6 +112,7 @@ impl ZeroKernel {
             subscribers: Subscribers::default(),
             objects: files.objects(),
             sessions: Sessions::open(&places.store)?,
+            outbox: Outbox::new(config.effects.clone(), &places.store, config.durability)?,
             places,
             files,
             structure,
@@ -119,6 +122,7 @@ impl ZeroKernel {
         };
         kernel.recover_if_free(&CancelToken::with_timeout(Duration::from_secs(30)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
+        kernel.reconcile_at_opening();
         Ok(Self {
             scope: Scope {
                 session: kernel.config.session.clone(),

@@ -10,9 +10,11 @@ mod engines;
 mod execute;
 mod facts;
 pub mod frame;
+mod instructions;
 mod kernel;
 mod location;
 mod ops;
+pub mod outbox;
 mod plan;
 mod record;
 mod recovery;
@@ -30,7 +32,9 @@ pub use config::{
     CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
 };
 pub use execute::plan_cell;
+pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
+pub use outbox::Effects;
 pub use record::canonical_json;
 pub use session::Session;
 pub use sessions::EventEntry;

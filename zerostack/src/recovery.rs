@@ -1,15 +1,16 @@
 //! Acquiring the workspace lease, and ending what dead cells left open: whoever gets the lease does it first.
 
-use zero_contracts::files::{Recovered, RecoveredOutcome};
+use zero_contracts::files::{OpenTransaction, Recovered, RecoveredOutcome};
 use zero_contracts::response::{Disposition, Phase, ResponseError};
 use zero_contracts::{CancelToken, CellId, Epoch, Error, ErrorKind, Event, Handle};
 use zero_supervisor::lease::Lease;
 
+use crate::cell::{Cell, lock};
 use crate::config::Result;
 use crate::kernel::{Kernel, new_cell_id};
 use crate::ops::run::acquire_lease;
 use crate::record::{self, now_ms};
-use crate::sessions::Head;
+use crate::sessions::{Head, HeadLock};
 
 impl Kernel {
     /// Waits for the workspace lease and ends what dead cells left open.
@@ -34,6 +35,25 @@ impl Kernel {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Waits for the head of a cell's session. If the cell saw both files and state, what a dead cell of the session left half
+    /// published is ended first: then the state that belongs to the files is known. A living one holds the head while it
+    /// publishes.
+    pub(crate) fn lock_head(&self, cell: &Cell, token: &CancelToken) -> Result<HeadLock> {
+        let both = cell.has_looked() && lock(&cell.facts).is_some();
+        for _ in 0..3 {
+            let head = self.sessions.lock(&cell.session, token)?;
+            let other =
+                |open: &OpenTransaction| !open.committed && open.cell != cell.id && open.session == cell.session;
+            if !both || !self.files.has_open_transaction()? || !self.files.open_transactions()?.iter().any(other) {
+                return Ok(head);
+            }
+            drop(head);
+            self.recover_if_free(token)?;
+        }
+        // Somebody living has it open: a command of it runs on the live tree.
+        self.sessions.lock(&cell.session, token)
     }
 
     fn recover(&self, lease: &Lease, token: &CancelToken) -> Result<()> {

@@ -246,6 +246,19 @@ impl Sessions {
         transaction.commit().map_err(sql)
     }
 
+    /// Returns the event of a cell; none if it has none yet.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn event_of(&self, cell: &CellId) -> Result<Option<Digest>> {
+        let row = self
+            .connection()
+            .prepare_cached("SELECT digest FROM events WHERE cell = ?1")
+            .and_then(|mut query| query.query_row([cell.as_str()], |row| row.get(0)).optional())
+            .map_err(sql)?;
+        digest(row)
+    }
+
     /// Returns a session's latest events, newest first.
     ///
     /// # Errors

@@ -154,13 +154,18 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
         .map_err(|error| Failure::failed(Phase::Settling, error))
         .and_then(|()| judge(cell, &report.event, ended, counts, host))
         .and_then(|value| publish(cell, &mut report, value, host, started));
+    let committed = completed.is_ok();
     let event = match completed {
         Ok(event) => Some(event),
         Err(failure) => take_back(cell, &mut report, failure, started),
     };
     // The trees are empty (or their supervisors hold the lease themselves): let the next cell in.
     drop(cell.take_lease());
-    report.into_response(kernel, event)
+    let response = report.into_response(kernel, event);
+    if committed {
+        kernel.after_commit(cell, host);
+    }
+    response
 }
 
 /// Decides whether the cell completes, and with which value.
@@ -262,7 +267,8 @@ fn publish(
     if let Some(value) = value {
         report.show_value(cell, &value, host).map_err(settling)?;
     }
-    let _head = kernel.sessions.lock(&cell.session, host).map_err(settling)?;
+    let intents = lock(&cell.intents).store(&*kernel.objects).map_err(settling)?;
+    let _head = kernel.lock_head(cell, host).map_err(settling)?;
     kernel.sessions.catch_up(&*kernel.files).map_err(settling)?;
     let head = kernel.sessions.head(&cell.session).map_err(settling)?;
     let state = new_state(cell, head).map_err(settling)?;
@@ -276,9 +282,15 @@ fn publish(
     let mut transaction = lock(&cell.transaction)
         .take()
         .filter(|transaction| !transaction.is_empty());
+    if transaction.is_none() && !intents.is_empty() {
+        // Intents are made durable by a commit record, too.
+        transaction = Some(kernel.files.begin(cell.begin_transaction()).map_err(settling)?);
+    }
     if let Some(transaction) = &transaction {
         report.note_effects(transaction.receipts(), transaction.staged_bytes());
     }
+    let intent_digests = intents.iter().map(|record| record.intent).collect();
+    report.event.effects = intents;
     report.event.outcome = Outcome::Completed;
     report.event.ledger.wall_ms = milliseconds(started.elapsed());
     let stored = report.store_event(kernel);
@@ -307,7 +319,7 @@ fn publish(
             session: cell.session.clone(),
             state,
             event,
-            intents: Vec::new(),
+            intents: intent_digests,
         };
         match transaction.commit(Epoch(lease.epoch()), seal, host) {
             Ok(_) => Ok(event),
@@ -339,16 +351,13 @@ fn publish(
 fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
     let facts = lock(&cell.facts);
     match &*facts {
-        Some(facts) if facts.is_changed() => {
-            if facts.base() != head.state {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "the session's state was changed by another cell meanwhile",
-                )
-                .retryable(true));
-            }
-            facts.store(&*cell.kernel.objects)
-        }
+        // A cell that saw the tree, too, must have seen both as one commit left them.
+        Some(facts) if facts.base() != head.state && (facts.is_changed() || cell.has_looked()) => Err(Error::new(
+            ErrorKind::Conflict,
+            "the session's state was changed by another cell meanwhile",
+        )
+        .retryable(true)),
+        Some(facts) if facts.is_changed() => facts.store(&*cell.kernel.objects),
         _ => Ok(head.state),
     }
 }
@@ -393,6 +402,7 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
     }
     report.value = None;
     report.event.value = None;
+    report.event.effects.clear();
     report.event.handles = report
         .effects
         .conflicts

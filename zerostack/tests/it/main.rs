@@ -28,6 +28,11 @@ mod hub_undo;
 mod hub_values;
 mod language;
 mod nestings;
+mod outbox_stores;
+mod outbox_suite;
+mod outbox_support;
+#[cfg(feature = "postgres")]
+mod postgres_server;
 mod security;
 
 #[path = "../../fuzz/cell.rs"]
