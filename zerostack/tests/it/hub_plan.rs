@@ -14,9 +14,12 @@ use zerostack::plan_cell;
 use crate::hub_support::Workspace;
 use crate::program::program;
 
+/// A call: its operation, its name, the JSON text of its arguments.
+type Call = (Operation, &'static str, String);
+
 /// Answers with what was asked, and keeps it.
 #[derive(Clone, Default)]
-struct Recorder(Arc<Mutex<Vec<(Operation, &'static str, String)>>>);
+struct Recorder(Arc<Mutex<Vec<Call>>>);
 
 impl CallHandler for Recorder {
     fn call(&self, request: CallRequest) -> Pin<Box<dyn Future<Output = zero_contracts::Result<CallReply>> + Send>> {
