@@ -161,10 +161,11 @@ impl Cell {
         let mut begun = Vec::new();
         let effects: Vec<_> = self.work.effects.iter().cloned().collect();
         let publication = self.publication(epoch, token);
-        let published = publication.publish(effects.into_iter(), &mut begun, owed);
+        let published = publication.publish(effects.iter().cloned(), &mut begun, owed);
         match published {
             Ok(()) => {
-                if !begun.is_empty() {
+                if !effects.is_empty() {
+                    // Even where none of them came to anything: what a command does next must not be hidden by them.
                     let mut next = self.work.clone();
                     next.land();
                     self.step(next);
@@ -174,7 +175,7 @@ impl Cell {
             }
             Err(refusal) => {
                 let mut restoration = Restoration::default();
-                let withdrawn = restore::restore(&self.shared, &begun, false).and_then(|done| {
+                let withdrawn = restore::restore(&self.shared, &self.begin.cell, &begun, false).and_then(|done| {
                     restoration = done;
                     self.withdraw(&begun)
                 });
@@ -200,7 +201,9 @@ impl Cell {
         };
         let records: Vec<_> = batches.iter().map(withdrawn).collect();
         if !records.is_empty() {
-            self.shared.journal.append(records, false)?;
+            // What a command did must not be told anew after something published before it was taken back, too.
+            let sync = self.shared.power() && batches.iter().any(Batch::is_of_command);
+            self.shared.journal.append(records, sync)?;
         }
         Ok(())
     }
@@ -218,7 +221,7 @@ impl Cell {
         }
         self.work = Work::default();
         self.history.clear();
-        let mut restoration = restore::restore(&self.shared, &self.batches, false)?;
+        let mut restoration = restore::restore(&self.shared, &self.begin.cell, &self.batches, false)?;
         restoration.conflicts.splice(0..0, std::mem::take(&mut self.owed));
         if self.journalled()? {
             self.shared.journal.append(
@@ -359,7 +362,7 @@ impl Transaction for Cell {
         let late = self.batches.get(batches..).unwrap_or_default().to_vec();
         let mut restoration = Restoration::default();
         if !late.is_empty() {
-            restoration = restore::restore(&self.shared, &late, false)?;
+            restoration = restore::restore(&self.shared, &self.begin.cell, &late, false)?;
             self.withdraw(&late)?;
             self.batches.truncate(batches);
         }
