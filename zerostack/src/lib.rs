@@ -29,7 +29,8 @@ mod undo;
 
 pub use admission::Interrupt;
 pub use config::{
-    CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
+    Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy,
+    StoreLocation,
 };
 pub use execute::plan_cell;
 pub use instructions::instructions;
