@@ -20,20 +20,25 @@ mod maintenance;
 mod migrate;
 mod ops;
 pub mod outbox;
+mod plan;
 mod record;
 mod recovery;
 mod session;
 mod sessions;
 mod settle;
 mod subscribe;
+mod syntax;
 mod targets;
+mod typescript;
 mod undo;
 
 pub use admission::Interrupt;
 pub use config::{
-    CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
+    Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy,
+    StoreLocation,
 };
 pub use examine::{Readable, StoreReport, examine};
+pub use execute::plan_cell;
 pub use instructions::{instructions, schemas};
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use maintenance::{GcOptions, GcReport};

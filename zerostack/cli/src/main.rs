@@ -7,6 +7,8 @@ mod doctor;
 mod exec;
 mod log;
 mod mcp;
+mod plan;
+mod source;
 mod store;
 mod undo;
 mod verify;
@@ -30,6 +32,8 @@ struct Cli {
 enum Command {
     /// Run one cell and print its response.
     Exec(exec::Exec),
+    /// Say which calls of `z` a cell can make, without running it.
+    Plan(plan::Plan),
     /// Print the session's latest events.
     Log(log::Log),
     /// Take back what a cell committed.
@@ -80,6 +84,7 @@ fn main() -> ExitCode {
         .init();
     match cli.command {
         Command::Exec(exec) => exec.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Log(log) => log.run(),
         Command::Undo(undo) => undo.run(),
         Command::Verify(verify) => verify.run(),

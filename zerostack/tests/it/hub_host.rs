@@ -61,7 +61,14 @@ fn admission_refuses_before_anything_runs() {
     };
     let response = ws.kernel.execute_cell_with("return 1", options);
     assert_eq!(response.effects.disposition, Disposition::NeverAdmitted);
-    assert_eq!(response.error.unwrap().kind, ErrorKind::Deadline);
+    let error = response.error.unwrap();
+    assert_eq!((error.kind, error.phase), (ErrorKind::Deadline, Phase::Rejected));
+    let options = CellOptions {
+        timeout: Some(Duration::ZERO),
+        ..CellOptions::default()
+    };
+    let error = ws.kernel.execute_cell_with("return (", options).error.unwrap();
+    assert_eq!((error.kind, error.phase), (ErrorKind::Syntax, Phase::Rejected));
     let cancelled = CancelToken::new();
     cancelled.cancel();
     let options = CellOptions {
