@@ -816,6 +816,6 @@ impl Lower<'_, '_, '_> {
         if self.b.text(function).rsplit('.').next() == Some("cast") && args.len() == 2 {
             return self.b.expr(Expr::Instance(args[0]));
         }
-        self.b.expr(Expr::Call(callee))
+        self.b.call(callee)
     }
 }
