@@ -258,11 +258,31 @@ pub enum Expr {
     Result(ExprId),
     /// A text that is a type of its own.
     Literal(NameId),
-    /// A value of which a member was compared.
+    /// A value without members of the tree: numbers, texts, truth values.
+    Primitive,
+    /// What a type holds under a name that is a type itself (`T[K]`).
+    Lookup {
+        /// The type.
+        of: ExprId,
+        /// The name.
+        index: ExprId,
+    },
+    /// A type with a member for each of some names.
+    Mapped {
+        /// The type whose names are taken, or none.
+        of: ExprId,
+        /// The names, if they are written.
+        keys: ExprId,
+        /// The type parameter that stands for the name.
+        parameter: ExprId,
+        /// What each is.
+        value: ExprId,
+    },
+    /// A value that was compared, or a member of it.
     Narrow {
         /// The value.
         of: ExprId,
-        /// The member.
+        /// The member, or none for the value itself.
         member: NameId,
         /// What it was compared with.
         equal: Box<[ExprId]>,

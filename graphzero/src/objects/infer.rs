@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::code::{Binding, Call, Expr, ExprId, Function, ScopeId};
-use super::resolver::{Modules, ObjectResolver, Space};
-use super::ty::{Env, Gid, THIS, Ty};
+use super::resolver::{Builtin, Modules, ObjectResolver, Space};
+use super::ty::{Env, Gid, Given, THIS, Ty};
 use crate::facts::{DefId, Kind, NONE};
 use crate::program::FileId;
 
@@ -18,7 +18,7 @@ use crate::program::FileId;
 pub const MAX_DEPTH: usize = 60;
 
 /// Steps after which a question has no answer: types of types can grow without bound.
-const MAX_STEPS: u32 = 20_000;
+const MAX_STEPS: u32 = 60_000;
 
 /// Types of one value that are told apart.
 const MAX_TYPES: usize = 64;
@@ -110,7 +110,7 @@ impl<M: Modules> ObjectResolver<M> {
                 .collect(),
             Expr::This(def) => env
                 .get(THIS)
-                .map_or_else(|| vec![Ty::Instance((file, *def), env.clone())], |this| this.to_vec()),
+                .map_or_else(|| vec![Ty::Instance((file, *def), env.clone())], |this| self.given(this, depth)),
             Expr::Class(def) => vec![Ty::Class((file, *def), env.clone())],
             Expr::Super(def) => self
                 .bases((file, *def), env, depth)
@@ -129,7 +129,7 @@ impl<M: Modules> ObjectResolver<M> {
             Expr::Choice(all) => self.all(file, all, env, depth),
             Expr::Both(all) => self.both(file, all, env, depth),
             Expr::TypeParam { constraint, default } => match env.get((file, expr)) {
-                Some(given) => given.to_vec(),
+                Some(given) => self.given(given, depth),
                 None => self.types(file, if *constraint == 0 { *default } else { *constraint }, env, depth),
             },
             Expr::Apply { of, args } => self.applied(file, *of, args, env, depth),
@@ -140,6 +140,9 @@ impl<M: Modules> ObjectResolver<M> {
             Expr::Argument { of, index } => {
                 let mut found = Vec::new();
                 for ty in self.types(file, *of, env, depth) {
+                    if let Ty::Callback(params) = &ty {
+                        found.extend(params.get(*index as usize).into_iter().flat_map(|p| p.iter().cloned()));
+                    }
                     for (at, function, env) in self.signatures(&ty, false, depth) {
                         if let Some((param, rest)) = self.function(at, function).and_then(|f| param(f, *index as usize)) {
                             let types = self.types(at, param, &env, depth);
@@ -165,6 +168,22 @@ impl<M: Modules> ObjectResolver<M> {
                 found
             }
             Expr::Literal(name) => vec![Ty::Literal(self.facts(file).name(*name).into())],
+            Expr::Primitive => vec![Ty::Primitive],
+            Expr::Mapped { .. } => vec![Ty::Mapped(file, expr, env.clone())],
+            Expr::Lookup { of, index } => {
+                let (mut found, holders) = (Vec::new(), self.types(file, *of, env, depth));
+                for index in self.types(file, *index, env, depth) {
+                    for holder in &holders {
+                        match &index {
+                            Ty::Literal(name) => {
+                                found.extend(self.member_types(holder, name, Space::Value, depth));
+                            }
+                            _ => self.elements(holder, depth, &mut found),
+                        }
+                    }
+                }
+                found
+            }
             Expr::Narrow {
                 of,
                 member,
@@ -225,6 +244,37 @@ impl<M: Modules> ObjectResolver<M> {
                 .iter()
                 .flat_map(|ty| self.member_types(ty, name, space, depth))
                 .collect(),
+            Ty::Mapped(file, expr, env) => {
+                let Some(Expr::Mapped {
+                    of,
+                    keys,
+                    parameter,
+                    value,
+                }) = self.code(*file).and_then(|code| code.exprs.get(*expr as usize))
+                else {
+                    return Vec::new();
+                };
+                let key = Ty::Literal(name.into());
+                let has = if *of == 0 {
+                    self.types(*file, *keys, env, depth).contains(&key)
+                } else {
+                    true
+                };
+                if !has {
+                    return Vec::new();
+                }
+                let inner = env.with((*file, *parameter), Given::Types([key].into()));
+                let found = self.types(*file, *value, &inner, depth);
+                if found.is_empty() && *of != 0 {
+                    // What is made of each cannot be told: at least it has its name.
+                    return self
+                        .types(*file, *of, env, depth)
+                        .iter()
+                        .flat_map(|ty| self.member_types(ty, name, space, depth))
+                        .collect();
+                }
+                found
+            }
             _ => self
                 .members(holder, name, depth)
                 .into_iter()
@@ -275,6 +325,11 @@ impl<M: Modules> ObjectResolver<M> {
                     found.extend(self.types(*file, shape.index, env, depth));
                 }
             }
+            Ty::Mapped(file, expr, env) => {
+                if let Some(Expr::Mapped { value, .. }) = self.code(*file).map(|code| &code.exprs[*expr as usize]) {
+                    found.extend(self.types(*file, *value, env, depth));
+                }
+            }
             Ty::Instance(gid, env) => {
                 let shape = self.item(*gid).and_then(|item| item.shape);
                 if let Some(shape) = shape {
@@ -283,6 +338,43 @@ impl<M: Modules> ObjectResolver<M> {
             }
             _ => {}
         }
+    }
+
+    /// Returns what a type parameter stands for.
+    fn given(&self, given: &Given, depth: usize) -> Vec<Ty> {
+        match given {
+            Given::Types(types) => types.to_vec(),
+            Given::Written(file, expr, env) => self.types(*file, *expr, env, depth),
+        }
+    }
+
+    /// Makes an argument of a written type. A type without parameters needs no environment.
+    fn written(&self, file: FileId, expr: ExprId, env: &Env) -> Given {
+        let env = if self.is_closed(file, expr, 0) {
+            Env::default()
+        } else {
+            env.clone()
+        };
+        Given::Written(file, expr, env)
+    }
+
+    fn is_closed(&self, file: FileId, expr: ExprId, depth: usize) -> bool {
+        let Some(code) = self.code(file) else { return true };
+        let all = |exprs: &[ExprId]| exprs.iter().all(|&e| self.is_closed(file, e, depth + 1));
+        depth < 6
+            && match &code.exprs[expr as usize] {
+                Expr::Unknown | Expr::Literal(_) | Expr::Primitive => true,
+                Expr::Name { scope, name, .. } => {
+                    let name = self.facts(file).name(*name);
+                    self.local_value(file, *scope, name).is_none()
+                }
+                Expr::Member { of, .. } | Expr::Instance(of) | Expr::List(of) | Expr::Element(of) => {
+                    self.is_closed(file, *of, depth + 1)
+                }
+                Expr::Choice(parts) | Expr::Both(parts) => all(parts),
+                Expr::Apply { of, args } => self.is_closed(file, *of, depth + 1) && all(args),
+                _ => false,
+            }
     }
 
     /// Returns the definitions that a type's name means.
@@ -317,22 +409,28 @@ impl<M: Modules> ObjectResolver<M> {
     /// Returns something of a generic type with arguments.
     fn applied(&self, file: FileId, of: ExprId, args: &[ExprId], env: &Env, depth: usize) -> Vec<Ty> {
         let mut found = Vec::new();
-        for gid in self.named(file, of, env, depth) {
+        let named = self.named(file, of, env, depth);
+        if named.is_empty() {
+            return self
+                .types(file, of, env, depth)
+                .into_iter()
+                .filter_map(instance)
+                .collect();
+        }
+        for gid in named {
             let Some(item) = self.item(gid) else { continue };
             let mut inner = Env::default();
             for (index, &parameter) in item.generics.iter().enumerate() {
                 let given = match args.get(index) {
-                    Some(&arg) => self.types(file, arg, env, depth),
+                    Some(&arg) => self.written(file, arg, env),
                     None => match self.code(gid.0).map(|code| &code.exprs[parameter as usize]) {
                         Some(Expr::TypeParam { default, .. }) if *default != 0 => {
-                            self.types(gid.0, *default, &inner, depth)
+                            self.written(gid.0, *default, &inner)
                         }
                         _ => continue,
                     },
                 };
-                if !given.is_empty() {
-                    inner = inner.with((gid.0, parameter), given);
-                }
+                inner = inner.with((gid.0, parameter), given);
             }
             found.extend(
                 self.value_of(gid, &inner, depth)
@@ -373,11 +471,10 @@ impl<M: Modules> ObjectResolver<M> {
     pub fn members(&self, ty: &Ty, name: &str, depth: usize) -> Vec<(Gid, Env)> {
         match ty {
             Ty::Instance(gid, env) | Ty::Class(gid, env) => {
-                let this = instance(ty.clone()).into_iter().collect();
                 let env = if env.get(THIS).is_some() {
                     env.clone()
                 } else {
-                    env.with(THIS, this)
+                    env.with(THIS, Given::Types(instance(ty.clone()).into_iter().collect()))
                 };
                 self.class_members(*gid, &env, name, depth)
             }
@@ -401,7 +498,17 @@ impl<M: Modules> ObjectResolver<M> {
                     .collect()
             }
             Ty::Both(all) => all.iter().flat_map(|ty| self.members(ty, name, depth)).collect(),
-            Ty::List(_) | Ty::Lambda(..) | Ty::Record(..) | Ty::Literal(_) => Vec::new(),
+            Ty::Mapped(file, expr, env) => match self.code(*file).map(|code| &code.exprs[*expr as usize]) {
+                Some(Expr::Mapped { of, .. }) => self
+                    .types(*file, *of, env, depth)
+                    .iter()
+                    .flat_map(|ty| self.members(ty, name, depth))
+                    .collect(),
+                _ => Vec::new(),
+            },
+            Ty::List(_) | Ty::Lambda(..) | Ty::Record(..) | Ty::Literal(_) | Ty::Primitive | Ty::Callback(_) => {
+                Vec::new()
+            }
         }
     }
 
@@ -434,7 +541,7 @@ impl<M: Modules> ObjectResolver<M> {
             let found = match &base {
                 Ty::Instance(of, inner) | Ty::Class(of, inner) => {
                     let inner = match env.get(THIS) {
-                        Some(this) => inner.with(THIS, this.to_vec()),
+                        Some(this) => inner.with(THIS, this.clone()),
                         None => inner.clone(),
                     };
                     self.class_members(*of, &inner, name, depth + 1)
@@ -541,6 +648,46 @@ impl<M: Modules> ObjectResolver<M> {
     /// Returns what a call gives.
     fn called(&self, file: FileId, call: &Call, env: &Env, depth: usize) -> Vec<Ty> {
         let mut found = Vec::new();
+        if let Some((method, holder)) = self.builtin(file, call, env, depth) {
+            let mut elements = Vec::new();
+            self.elements(&holder, depth, &mut elements);
+            let results = |s: &Self| -> Vec<Ty> {
+                let mut results = Vec::new();
+                for &arg in call.args.first().into_iter() {
+                    for ty in s.types(file, arg, env, depth) {
+                        for (at, function, env) in s.signatures(&ty, false, depth) {
+                            if let Some(function) = s.function(at, function) {
+                                results.extend(s.all(at, &function.results, &env, depth));
+                            }
+                        }
+                    }
+                }
+                results
+            };
+            match method {
+                Builtin::Takes => {}
+                Builtin::Gives | Builtin::Find => found.extend(elements),
+                Builtin::Same | Builtin::Filter(_) => found.push(Ty::List(elements.into())),
+                Builtin::Map => {
+                    let mut flat = Vec::new();
+                    for ty in results(self) {
+                        match ty {
+                            // `flatMap`, and close enough for a list of lists.
+                            Ty::List(inner) => flat.extend(inner.iter().cloned()),
+                            other => flat.push(other),
+                        }
+                    }
+                    found.push(Ty::List(flat.into()));
+                }
+                Builtin::Reduce => {
+                    for &arg in call.args.get(1).into_iter() {
+                        found.extend(self.types(file, arg, env, depth));
+                    }
+                }
+                Builtin::Then => found.extend(results(self)),
+            }
+            return found;
+        }
         for (ty, signature) in self.callees(file, call, env, depth) {
             match (&ty, signature) {
                 (Ty::Class(gid, _), signature) => {
@@ -582,12 +729,52 @@ impl<M: Modules> ObjectResolver<M> {
         found
     }
 
+    /// Returns the method of the language's own that a call means, and what it is called on.
+    fn builtin(&self, file: FileId, call: &Call, env: &Env, depth: usize) -> Option<(Builtin, Ty)> {
+        let Some(Expr::Member { of, name, .. }) = self.code(file)?.exprs.get(call.callee as usize) else {
+            return None;
+        };
+        let name = self.facts(file).name(*name);
+        let method = self.modules.builtin(name)?;
+        let mut all = self.types(file, *of, env, depth);
+        let mut lists: Vec<Ty> = Vec::new();
+        for ty in &all {
+            if let Ty::List(inner) = ty {
+                lists.extend(inner.iter().cloned());
+            }
+        }
+        if method == Builtin::Then {
+            let none = all.iter().all(|ty| self.members(ty, name, depth).is_empty());
+            return (none && !all.is_empty()).then(|| (method, all.swap_remove(0)));
+        }
+        let known = all.iter().any(|ty| matches!(ty, Ty::List(_)));
+        known.then(|| (method, Ty::List(lists.into())))
+    }
+
     /// Returns what a call expects as an argument.
     fn expected(&self, file: FileId, call: u32, index: usize, env: &Env, depth: usize) -> Vec<Ty> {
         let Some(call) = self.code(file).and_then(|code| code.calls.get(call as usize)) else {
             return Vec::new();
         };
         let mut found = Vec::new();
+        if let Some((method, holder)) = self.builtin(file, call, env, depth) {
+            let mut elements = Vec::new();
+            self.elements(&holder, depth, &mut elements);
+            let element: Arc<[Ty]> = elements.into();
+            let callback = |params: Vec<Arc<[Ty]>>| vec![Ty::Callback(params.into())];
+            return match method {
+                Builtin::Takes => element.to_vec(),
+                Builtin::Gives | Builtin::Same => Vec::new(),
+                Builtin::Find | Builtin::Map => callback(vec![element]),
+                Builtin::Filter(count) => callback(vec![element; usize::from(count)]),
+                Builtin::Reduce if index == 0 => {
+                    let start = call.args.get(1).map(|&arg| self.types(file, arg, env, depth));
+                    callback(vec![start.unwrap_or_default().into(), element])
+                }
+                Builtin::Reduce => Vec::new(),
+                Builtin::Then => callback(vec![[holder].into()]),
+            };
+        }
         for (ty, signature) in self.callees(file, call, env, depth) {
             let Some(signature) = signature else { continue };
             let Some(function) = self.function(signature.0, signature.1) else {
@@ -631,10 +818,7 @@ impl<M: Modules> ObjectResolver<M> {
         }
         if !call.types.is_empty() {
             for (&parameter, &given) in generics.iter().zip(&call.types) {
-                let given = self.types(file, given, env, depth);
-                if !given.is_empty() {
-                    inner = inner.with((at, parameter), given);
-                }
+                inner = inner.with((at, parameter), self.written(file, given, env));
             }
             return inner;
         }
@@ -686,7 +870,7 @@ impl<M: Modules> ObjectResolver<M> {
         match &code.exprs[wanted as usize] {
             Expr::TypeParam { .. } => {
                 if file == at && generics.contains(&wanted) && env.get((at, wanted)).is_none() {
-                    *env = env.with((at, wanted), given.to_vec());
+                    *env = env.with((at, wanted), Given::Types(given.into()));
                 }
             }
             Expr::Name { scope, name, .. } => {
@@ -713,6 +897,9 @@ impl<M: Modules> ObjectResolver<M> {
                     self.unify(file, part, given, generics, at, env, depth + 1);
                 }
             }
+            Expr::Apply { of, args } if args.is_empty() => {
+                self.unify(file, *of, given, generics, at, env, depth + 1);
+            }
             Expr::Apply { of, args } => {
                 for gid in self.named(file, *of, env, depth) {
                     let Some(item) = self.item(gid) else { continue };
@@ -720,7 +907,8 @@ impl<M: Modules> ObjectResolver<M> {
                         let Some(known) = self.as_base(ty, gid, depth) else { continue };
                         for (&parameter, &arg) in item.generics.iter().zip(args) {
                             if let Some(types) = known.get((gid.0, parameter)) {
-                                self.unify(file, arg, types, generics, at, env, depth + 1);
+                                let types = self.given(types, depth);
+                                self.unify(file, arg, &types, generics, at, env, depth + 1);
                             }
                         }
                     }
@@ -732,7 +920,7 @@ impl<M: Modules> ObjectResolver<M> {
                                 self.unify(gid.0, value, given, &item.generics, gid.0, &mut own, depth + 4);
                             }
                             if let Some(types) = own.get((gid.0, parameter)) {
-                                let types = types.to_vec();
+                                let types = self.given(types, depth);
                                 self.unify(file, arg, &types, generics, at, env, depth + 1);
                             }
                         }
@@ -806,6 +994,12 @@ impl<M: Modules> ObjectResolver<M> {
         let wanted: HashSet<Ty> = self.all(file, equal, env, depth).into_iter().filter(literal).collect();
         if wanted.is_empty() {
             return all;
+        }
+        if member == NONE {
+            let kept = all.into_iter();
+            return kept
+                .filter(|ty| literal(ty) && wanted.contains(ty) != not || !literal(ty) && not)
+                .collect();
         }
         let name = self.facts(file).name(member);
         let kept: Vec<Ty> = all

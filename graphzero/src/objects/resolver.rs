@@ -23,8 +23,34 @@ pub trait Modules: Send + Sync {
     /// Returns the module path of a file.
     fn path(&self, file: FileId) -> Vec<String>;
 
+    /// Returns what a method of the language's own collections does.
+    fn builtin(&self, _name: &str) -> Option<Builtin> {
+        None
+    }
+
     /// Names of methods that libraries have, too: a member of that name of an unknown value tells nothing.
     fn is_common(&self, name: &str) -> bool;
+}
+
+/// What a method of the language's own collections does with their elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// It takes elements.
+    Takes,
+    /// It gives an element.
+    Gives,
+    /// It gives a collection of the same elements.
+    Same,
+    /// It calls its function with elements, as so many of its first parameters, and gives a collection of the same.
+    Filter(u8),
+    /// It calls its function with an element and gives one.
+    Find,
+    /// It calls its function with an element and gives a collection of the results.
+    Map,
+    /// It calls its function with what was gathered and an element, and gives what was gathered.
+    Reduce,
+    /// It calls its function with the value itself, and gives the result.
+    Then,
 }
 
 /// Which of the definitions of one name are meant.
@@ -274,7 +300,7 @@ impl<M: Modules> ObjectResolver<M> {
         let mut all_have = true;
         for ty in types {
             let members = self.members(ty, name, 0);
-            all_have &= !members.is_empty();
+            all_have &= !members.is_empty() || matches!(ty, Ty::Primitive | Ty::Literal(_));
             for (gid, _) in members {
                 if !found.contains(&gid) {
                     found.push(gid);
@@ -317,7 +343,7 @@ impl<M: Modules> ObjectResolver<M> {
                 | Expr::Guarded { of, .. },
             ) => self.is_external(file, *of, depth + 1),
             Some(Expr::Call(call)) => self.is_external(file, code.calls[*call as usize].callee, depth + 1),
-            Some(Expr::Record(_) | Expr::Literal(_)) => true,
+            Some(Expr::Record(_) | Expr::Literal(_) | Expr::Primitive) => true,
             _ => false,
         }
     }

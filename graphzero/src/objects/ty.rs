@@ -32,6 +32,12 @@ pub enum Ty {
     List(Arc<[Ty]>),
     /// A text that is a type of its own.
     Literal(Arc<str>),
+    /// A value without members of the tree.
+    Primitive,
+    /// A type with a member for each of some names: an expression.
+    Mapped(FileId, ExprId, Env),
+    /// A function of the language's own that is known by what it gives its own function.
+    Callback(Arc<[Arc<[Ty]>]>),
 }
 
 impl Ty {
@@ -42,9 +48,11 @@ impl Ty {
             | Self::Function(_, env)
             | Self::Lambda(_, _, env)
             | Self::Shape(_, _, env)
-            | Self::Record(_, _, env) => env.0.as_ref().map_or(0, |env| env.depth),
+            | Self::Record(_, _, env)
+            | Self::Mapped(_, _, env) => env.0.as_ref().map_or(0, |env| env.depth),
             Self::Both(all) | Self::List(all) => all.iter().map(Self::depth).max().unwrap_or(0) + 1,
-            Self::Module(_) | Self::Literal(_) => 0,
+            Self::Callback(all) => all.iter().flat_map(|of| of.iter()).map(Self::depth).max().unwrap_or(0) + 1,
+            Self::Module(_) | Self::Literal(_) | Self::Primitive => 0,
         }
     }
 }
@@ -56,7 +64,16 @@ pub type Parameter = (FileId, ExprId);
 pub const THIS: Parameter = (FileId::MAX, ExprId::MAX);
 
 /// Types nested deeper than this are not followed: a recursive type would grow without end.
-const MAX_NESTING: u8 = 5;
+const MAX_NESTING: u8 = 9;
+
+/// What a type parameter stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Given {
+    /// Types.
+    Types(Arc<[Ty]>),
+    /// A written type, not looked at before it is needed: a file, an expression, and its own environment.
+    Written(FileId, ExprId, Env),
+}
 
 /// What type parameters stand for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -65,13 +82,13 @@ pub struct Env(Option<Arc<Bindings>>);
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bindings {
     /// In order of parameters.
-    all: Vec<(Parameter, Arc<[Ty]>)>,
+    all: Vec<(Parameter, Given)>,
     depth: u8,
 }
 
 impl Env {
     /// Returns what a parameter stands for.
-    pub fn get(&self, parameter: Parameter) -> Option<&Arc<[Ty]>> {
+    pub fn get(&self, parameter: Parameter) -> Option<&Given> {
         let all = &self.0.as_ref()?.all;
         all.binary_search_by_key(&parameter, |(p, _)| *p)
             .ok()
@@ -80,8 +97,11 @@ impl Env {
 
     /// Adds what a parameter stands for; too deep a type is left out.
     #[must_use]
-    pub fn with(&self, parameter: Parameter, types: Vec<Ty>) -> Self {
-        let nested = types.iter().map(Ty::depth).max().unwrap_or(0) + 1;
+    pub fn with(&self, parameter: Parameter, given: Given) -> Self {
+        let nested = 1 + match &given {
+            Given::Types(types) => types.iter().map(Ty::depth).max().unwrap_or(0),
+            Given::Written(_, _, env) => env.0.as_ref().map_or(0, |env| env.depth),
+        };
         if nested > MAX_NESTING {
             return self.clone();
         }
@@ -89,7 +109,7 @@ impl Env {
             .0
             .as_ref()
             .map_or((Vec::new(), 0), |env| (env.all.clone(), env.depth));
-        let entry = (parameter, types.into());
+        let entry = (parameter, given);
         match all.binary_search_by_key(&parameter, |(p, _)| *p) {
             Ok(at) => all[at] = entry,
             Err(at) => all.insert(at, entry),

@@ -72,9 +72,12 @@ impl Lower<'_> {
 
     /// Walks a list of statements.
     pub fn statements(&mut self, node: Node<'_>) {
+        let outer = self.b.scope;
         for child in children(node) {
             self.statement(child);
+            self.narrow_rest(child);
         }
+        self.b.scope = outer;
     }
 
     /// Walks a statement.
@@ -291,12 +294,9 @@ impl Lower<'_> {
             "spread_element" => children(node).first().map_or(UNKNOWN, |inner| self.expr(*inner)),
             "object" => self.object(node, expected),
             "string" => self.literal(node),
+            "number" | "regex" | "true" | "false" => self.b.expr(Expr::Primitive),
             "property_identifier"
             | "private_property_identifier"
-            | "number"
-            | "regex"
-            | "true"
-            | "false"
             | "null"
             | "undefined" => UNKNOWN,
             "shorthand_property_identifier" => self.b.name_use(node, UseKind::Value, false),
@@ -372,6 +372,7 @@ impl Lower<'_> {
 
     fn object(&mut self, node: Node<'_>, expected: ExprId) -> ExprId {
         let mut all = Vec::new();
+        let expected = self.discriminated(node, expected);
         for member in children(node) {
             match member.kind() {
                 "pair" => {

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::lower::Lower;
-use crate::facts::{Kind, UseKind};
+use crate::facts::{Kind, NONE, UseKind};
 use crate::objects::build::{UNKNOWN, children};
 use crate::objects::code::{Binding, Expr, ExprId, Function, Shape};
 
@@ -34,13 +34,10 @@ impl Lower<'_> {
                 }
                 value
             }
-            "type_identifier" | "identifier" => {
-                let class = self.b.name_use(node, UseKind::Type, true);
-                self.b.expr(Expr::Instance(class))
-            }
-            "nested_type_identifier" | "nested_identifier" => {
-                let class = self.nested(node);
-                self.b.expr(Expr::Instance(class))
+            "type_identifier" | "identifier" | "nested_type_identifier" | "nested_identifier" => {
+                let of = self.type_name(node);
+                let args = Box::default();
+                self.b.expr(Expr::Apply { of, args })
             }
             "generic_type" => self.generic(node),
             "array_type" => {
@@ -123,6 +120,9 @@ impl Lower<'_> {
                 self.type_parameter(node);
                 UNKNOWN
             }
+            "predefined_type" if matches!(self.b.text(node), "string" | "number" | "boolean" | "bigint" | "symbol") => {
+                self.b.expr(Expr::Primitive)
+            }
             "predefined_type" | "existential_type" | "string" | "number" => UNKNOWN,
             "template_literal_type" | "template_type" => {
                 for child in children(node) {
@@ -136,6 +136,13 @@ impl Lower<'_> {
                 }
                 UNKNOWN
             }
+        }
+    }
+
+    fn type_name(&mut self, node: Node<'_>) -> ExprId {
+        match node.kind() {
+            "type_identifier" | "identifier" => self.b.name_use(node, UseKind::Type, true),
+            _ => self.nested(node),
         }
     }
 
@@ -158,7 +165,7 @@ impl Lower<'_> {
         let Some(name) = node.child_by_field_name("name") else {
             return UNKNOWN;
         };
-        let value = self.ty(name);
+        let value = self.type_name(name);
         let mut args = Vec::new();
         for arg in node
             .child_by_field_name("type_arguments")
@@ -177,7 +184,13 @@ impl Lower<'_> {
                 self.b.expr(Expr::List(inner))
             }
             "Promise" | "Partial" | "Readonly" | "Required" | "NonNullable" | "PromiseLike" | "Pick" | "Omit"
-            | "Awaited" | "Exclude" | "Extract" => first,
+            | "Awaited" => first,
+            text @ ("Exclude" | "Extract") => self.b.expr(Expr::Narrow {
+                of: first,
+                member: NONE,
+                equal: args.get(1).copied().into_iter().collect(),
+                not: text == "Exclude",
+            }),
             "ReturnType" => self.b.expr(Expr::Result(first)),
             "InstanceType" => self.b.expr(Expr::New(first)),
             _ => self.b.expr(Expr::Apply {
@@ -204,8 +217,8 @@ impl Lower<'_> {
                 self.b.expr(Expr::Member { of, name, ty: false })
             }
             None => {
-                self.ty(*index);
-                self.b.expr(Expr::Element(of))
+                let index = self.ty(*index);
+                self.b.expr(Expr::Lookup { of, index })
             }
         }
     }
@@ -347,15 +360,7 @@ impl Lower<'_> {
                     let scope = self.open_scope();
                     let clause = children(member).into_iter().find(|c| c.kind() == "mapped_type_clause");
                     match clause {
-                        Some(clause) => {
-                            mapped = self.mapped(clause);
-                            if let Some(ty) = member.child_by_field_name("type") {
-                                let value = self.ty(ty);
-                                if mapped == UNKNOWN {
-                                    shape.index = value;
-                                }
-                            }
-                        }
+                        Some(clause) => mapped = self.mapped(clause, member.child_by_field_name("type")),
                         None => {
                             if let Some(name) = member.child_by_field_name("name") {
                                 let text = self.b.text(name);
@@ -379,20 +384,32 @@ impl Lower<'_> {
         (shape, mapped)
     }
 
-    /// Walks `[K in keyof T]`; returns what something of `T` is: the mapped type has its members.
-    fn mapped(&mut self, node: Node<'_>) -> ExprId {
-        let mut of = UNKNOWN;
+    /// Walks `[K in keyof T]: value`.
+    fn mapped(&mut self, node: Node<'_>, value: Option<Node<'_>>) -> ExprId {
+        let (mut of, mut keys, mut parameter) = (UNKNOWN, UNKNOWN, UNKNOWN);
+        let name = node.child_by_field_name("name");
         for child in children(node) {
-            if child.kind() == "index_type_query" {
-                of = children(child).first().map_or(UNKNOWN, |inner| self.ty(*inner));
-            } else if node.child_by_field_name("name").map(|n| n.id()) == Some(child.id()) {
+            if name.map(|n| n.id()) == Some(child.id()) {
+                parameter = self.b.expr(Expr::TypeParam {
+                    constraint: UNKNOWN,
+                    default: UNKNOWN,
+                });
                 let text = self.b.text(child);
-                self.b.bind(text, Binding::Value(UNKNOWN));
+                self.b.bind(text, Binding::Value(parameter));
+            } else if child.kind() == "index_type_query" {
+                of = children(child).first().map_or(UNKNOWN, |inner| self.ty(*inner));
             } else {
-                self.ty(child);
+                let ty = self.ty(child);
+                keys = if keys == UNKNOWN { ty } else { keys };
             }
         }
-        of
+        let value = value.map_or(UNKNOWN, |value| self.ty(value));
+        self.b.expr(Expr::Mapped {
+            of,
+            keys,
+            parameter,
+            value,
+        })
     }
 }
 

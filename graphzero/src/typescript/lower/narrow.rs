@@ -64,6 +64,53 @@ impl Lower<'_> {
         self.b.scope = scope;
     }
 
+    /// After an `if` whose branch never goes on, its condition does not hold in the rest of the block: a scope of its own.
+    pub fn narrow_rest(&mut self, node: Node<'_>) {
+        let branch = node.child_by_field_name("consequence");
+        if node.kind() != "if_statement"
+            || node.child_by_field_name("alternative").is_some()
+            || !branch.is_some_and(leaves)
+        {
+            return;
+        }
+        let scope = self.open_scope();
+        if let Some(condition) = node.child_by_field_name("condition") {
+            self.narrow(condition, false);
+        }
+        if self.b.code.scopes[self.b.scope as usize].names.is_empty() {
+            self.b.scope = scope;
+        }
+    }
+
+    /// Of several things that an object may be expected to be, those are left that agree with the texts in it.
+    pub fn discriminated(&mut self, node: Node<'_>, expected: ExprId) -> ExprId {
+        if expected == UNKNOWN {
+            return UNKNOWN;
+        }
+        let mut of = expected;
+        for member in children(node) {
+            let (Some(key), Some(value)) = (member.child_by_field_name("key"), member.child_by_field_name("value"))
+            else {
+                continue;
+            };
+            if key.kind() == "property_identifier" && matches!(value.kind(), "string" | "member_expression") {
+                let (scope, member) = (self.open_scope(), self.b.facts.name(self.b.text(key)));
+                let value = self.quiet(value);
+                self.b.scope = scope;
+                if value != UNKNOWN {
+                    let equal = [value].into();
+                    of = self.b.expr(Expr::Narrow {
+                        of,
+                        member,
+                        equal,
+                        not: false,
+                    });
+                }
+            }
+        }
+        of
+    }
+
     /// Binds what a condition tells of variables, in the current scope.
     pub fn narrow(&mut self, condition: Node<'_>, holds: bool) {
         match condition.kind() {
@@ -214,5 +261,14 @@ impl Lower<'_> {
             "parenthesized_expression" => children(node).first().map_or(UNKNOWN, |inner| self.quiet(*inner)),
             _ => UNKNOWN,
         }
+    }
+}
+
+/// Tells whether a statement never goes on to the next.
+fn leaves(node: Node<'_>) -> bool {
+    match node.kind() {
+        "return_statement" | "throw_statement" | "continue_statement" | "break_statement" => true,
+        "statement_block" => children(node).last().copied().is_some_and(leaves),
+        _ => false,
     }
 }
