@@ -267,6 +267,13 @@ pub enum Expr {
         /// The name.
         index: ExprId,
     },
+    /// Something of a type that is made for each of the types that a parameter stands for.
+    Each {
+        /// The mention of the parameter.
+        parameter: ExprId,
+        /// What is made.
+        of: ExprId,
+    },
     /// A type with a member for each of some names.
     Mapped {
         /// The type whose names are taken, or none.

@@ -169,6 +169,21 @@ impl<M: Modules> ObjectResolver<M> {
             }
             Expr::Literal(name) => vec![Ty::Literal(self.facts(file).name(*name).into())],
             Expr::Primitive => vec![Ty::Primitive],
+            Expr::Each { parameter, of } => {
+                let Some(bound) = self.parameter(file, *parameter) else {
+                    return self.types(file, *of, env, depth);
+                };
+                let each = self.types(file, *parameter, env, depth);
+                if each.len() < 2 {
+                    return self.types(file, *of, env, depth);
+                }
+                each.into_iter()
+                    .flat_map(|ty| {
+                        let inner = env.with((file, bound), Given::Types([ty].into()));
+                        self.types(file, *of, &inner, depth)
+                    })
+                    .collect()
+            }
             Expr::Mapped { .. } => vec![Ty::Mapped(file, expr, env.clone())],
             Expr::Lookup { of, index } => {
                 let (mut found, holders) = (Vec::new(), self.types(file, *of, env, depth));
@@ -337,6 +352,22 @@ impl<M: Modules> ObjectResolver<M> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Returns the type parameter that a written type is, if it is one.
+    fn parameter(&self, file: FileId, expr: ExprId) -> Option<ExprId> {
+        let code = self.code(file)?;
+        match &code.exprs[expr as usize] {
+            Expr::TypeParam { .. } => Some(expr),
+            Expr::Apply { of, args } if args.is_empty() => self.parameter(file, *of),
+            Expr::Name { scope, name, .. } => {
+                let values = self.local_value(file, *scope, self.facts(file).name(*name))?;
+                values
+                    .into_iter()
+                    .find(|&value| matches!(code.exprs[value as usize], Expr::TypeParam { .. }))
+            }
+            _ => None,
         }
     }
 

@@ -106,8 +106,10 @@ impl Silence {
                     silence.macros.entry(path.clone()).or_default().push((first, last));
                 }
                 let mut sort = |class| sorts.entry(class).or_default().push(place(def));
-                let callable = matches!(def.kind, Kind::Function | Kind::Class | Kind::Struct | Kind::Enum);
-                if callable && facts.enclosing_callable(def.container).is_some() {
+                let holder = facts.defs.get(def.container as usize);
+                let of_type = holder.filter(|holder| holder.kind.is_type());
+                let around = of_type.map_or(def.container, |holder| holder.container);
+                if (of_type.is_some() || def.kind != Kind::Field) && facts.enclosing_callable(around).is_some() {
                     sort("local to a function");
                 }
                 if facts.name(def.name).contains('$') {

@@ -19,7 +19,15 @@ use crate::parse::{Parsing, errors};
 /// # Errors
 /// `cancelled` and `deadline` from the token.
 pub fn facts(lang: Lang, text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> {
-    let tree = parsing.parse(&TypeScriptLanguage, lang, text.as_bytes())?;
+    let mut tree = parsing.parse(&TypeScriptLanguage, lang, text.as_bytes())?;
+    if tree.root_node().has_error()
+        && let Some(apart) = apart(text)
+    {
+        let again = parsing.parse(&TypeScriptLanguage, lang, apart.as_bytes())?;
+        if errors(&again).len() < errors(&tree).len() {
+            tree = again;
+        }
+    }
     let mut lower = Lower {
         b: Builder::new(lang, text),
         returns: Vec::new(),
@@ -39,6 +47,24 @@ pub fn facts(lang: Lang, text: &str, parsing: &mut Parsing<'_>) -> Result<FileFa
     lower.statements(tree.root_node());
     let Builder { facts, code, .. } = lower.b;
     Ok(facts.finish(Code::Objects(Box::new(code))))
+}
+
+/// Sets signatures apart that follow one another on lines of their own without a semicolon: the grammar takes a `<` at
+/// the beginning of a line for arguments of the type before it. The last byte of the line before becomes a semicolon,
+/// so that places stay what they are. Returns nothing if there are none.
+fn apart(text: &str) -> Option<String> {
+    let mut bytes = text.as_bytes().to_vec();
+    let mut found = false;
+    let mut at = 0;
+    while let Some(newline) = memchr::memchr(b'\n', &text.as_bytes()[at..]).map(|n| at + n) {
+        at = newline + 1;
+        let rest = text[at..].trim_start_matches([' ', '\t']);
+        if rest.starts_with('<') {
+            bytes[newline] = b';';
+            found = true;
+        }
+    }
+    found.then(|| String::from_utf8(bytes).unwrap_or_default())
 }
 
 /// The walk over one file.
@@ -372,7 +398,6 @@ impl Lower<'_> {
 
     fn object(&mut self, node: Node<'_>, expected: ExprId) -> ExprId {
         let mut all = Vec::new();
-        let expected = self.discriminated(node, expected);
         for member in children(node) {
             match member.kind() {
                 "pair" => {

@@ -96,14 +96,23 @@ impl Lower<'_> {
             "conditional_type" => {
                 let scope = self.open_scope();
                 let mut all = Vec::new();
+                let mut parameter = UNKNOWN;
                 for name in ["left", "right", "consequence", "alternative"] {
-                    let value = node.child_by_field_name(name).map_or(UNKNOWN, |part| self.ty(part));
-                    if matches!(name, "consequence" | "alternative") {
-                        all.push(value);
+                    let part = node.child_by_field_name(name);
+                    let value = part.map_or(UNKNOWN, |part| self.ty(part));
+                    match name {
+                        // The language makes a type of this form for each part of a union by itself.
+                        "left" if part.is_some_and(|part| part.kind() == "type_identifier") => parameter = value,
+                        "consequence" | "alternative" => all.push(value),
+                        _ => {}
                     }
                 }
                 self.b.scope = scope;
-                self.b.choice(all)
+                let of = self.b.choice(all);
+                match (parameter, of) {
+                    (UNKNOWN, _) | (_, UNKNOWN) => of,
+                    _ => self.b.expr(Expr::Each { parameter, of }),
+                }
             }
             "infer_type" => {
                 for child in children(node) {

@@ -82,35 +82,6 @@ impl Lower<'_> {
         }
     }
 
-    /// Of several things that an object may be expected to be, those are left that agree with the texts in it.
-    pub fn discriminated(&mut self, node: Node<'_>, expected: ExprId) -> ExprId {
-        if expected == UNKNOWN {
-            return UNKNOWN;
-        }
-        let mut of = expected;
-        for member in children(node) {
-            let (Some(key), Some(value)) = (member.child_by_field_name("key"), member.child_by_field_name("value"))
-            else {
-                continue;
-            };
-            if key.kind() == "property_identifier" && matches!(value.kind(), "string" | "member_expression") {
-                let (scope, member) = (self.open_scope(), self.b.facts.name(self.b.text(key)));
-                let value = self.quiet(value);
-                self.b.scope = scope;
-                if value != UNKNOWN {
-                    let equal = [value].into();
-                    of = self.b.expr(Expr::Narrow {
-                        of,
-                        member,
-                        equal,
-                        not: false,
-                    });
-                }
-            }
-        }
-        of
-    }
-
     /// Binds what a condition tells of variables, in the current scope.
     pub fn narrow(&mut self, condition: Node<'_>, holds: bool) {
         match condition.kind() {
