@@ -24,7 +24,8 @@ pub fn facts(lang: Lang, text: &str, parsing: &mut Parsing<'_>) -> Result<FileFa
         && let Some(apart) = apart(text)
     {
         let again = parsing.parse(&TypeScriptLanguage, lang, apart.as_bytes())?;
-        if errors(&again).len() < errors(&tree).len() {
+        let wrong = |tree: &tree_sitter::Tree| errors(tree).iter().map(|e| e.end - e.start + 1).sum::<u32>();
+        if wrong(&again) < wrong(&tree) {
             tree = again;
         }
     }
@@ -55,14 +56,24 @@ pub fn facts(lang: Lang, text: &str, parsing: &mut Parsing<'_>) -> Result<FileFa
 fn apart(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut found = false;
+    // The last byte of code before the line.
+    let mut before = b';';
     let mut at = 0;
-    while let Some(newline) = memchr::memchr(b'\n', &text.as_bytes()[at..]).map(|n| at + n) {
-        at = newline + 1;
-        let rest = text[at..].trim_start_matches([' ', '\t']);
-        if rest.starts_with('<') {
-            bytes[newline] = b';';
+    for line in text.split_inclusive('\n') {
+        let code = line.trim();
+        let comment = code.is_empty() || code.starts_with("//") || code.starts_with("/*") || code.starts_with('*');
+        if code.starts_with('<') && at > 0 && (before.is_ascii_alphanumeric() || matches!(before, b'>' | b')' | b']' | b'}' | b'_'))
+        {
+            bytes[at - 1] = b';';
             found = true;
         }
+        if !comment {
+            before = match code.strip_suffix("=>") {
+                Some(_) => b'=',
+                None => code.bytes().last().unwrap_or(b';'),
+            };
+        }
+        at += line.len();
     }
     found.then(|| String::from_utf8(bytes).unwrap_or_default())
 }
