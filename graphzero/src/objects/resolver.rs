@@ -307,7 +307,11 @@ impl<M: Modules> ObjectResolver<M> {
                 }
             }
         }
-        let sure = if all_have { Confidence::Exact } else { Confidence::Scoped };
+        let sure = if all_have {
+            Confidence::Exact
+        } else {
+            Confidence::Scoped
+        };
         found.into_iter().map(|gid| (gid, sure)).collect()
     }
 

@@ -29,7 +29,6 @@ static STD: LazyLock<Option<Arc<FileFacts>>> = LazyLock::new(|| {
 /// The facts of a manifest or of another file without code.
 static EMPTY: LazyLock<RustCode> = LazyLock::new(RustCode::default);
 
-
 /// Names declared in one scope.
 pub type Declared = HashMap<Box<str>, Vec<DefId>>;
 

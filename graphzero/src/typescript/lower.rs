@@ -62,7 +62,9 @@ fn apart(text: &str) -> Option<String> {
     for line in text.split_inclusive('\n') {
         let code = line.trim();
         let comment = code.is_empty() || code.starts_with("//") || code.starts_with("/*") || code.starts_with('*');
-        if code.starts_with('<') && at > 0 && (before.is_ascii_alphanumeric() || matches!(before, b'>' | b')' | b']' | b'}' | b'_'))
+        if code.starts_with('<')
+            && at > 0
+            && (before.is_ascii_alphanumeric() || matches!(before, b'>' | b')' | b']' | b'}' | b'_'))
         {
             bytes[at - 1] = b';';
             found = true;
@@ -332,10 +334,7 @@ impl Lower<'_> {
             "object" => self.object(node, expected),
             "string" => self.literal(node),
             "number" | "regex" | "true" | "false" => self.b.expr(Expr::Primitive),
-            "property_identifier"
-            | "private_property_identifier"
-            | "null"
-            | "undefined" => UNKNOWN,
+            "property_identifier" | "private_property_identifier" | "null" | "undefined" => UNKNOWN,
             "shorthand_property_identifier" => self.b.name_use(node, UseKind::Value, false),
             "type_annotation" | "type_arguments" => {
                 self.ty(node);
@@ -378,11 +377,20 @@ impl Lower<'_> {
                 for (index, argument) in (0..).zip(children(arguments)) {
                     let expected = match (callee, argument.kind()) {
                         // Only these look at what is expected of them.
-                        (1.., "object" | "array" | "arrow_function" | "function_expression" | "call_expression"
-                            | "ternary_expression" | "parenthesized_expression" | "new_expression"
-                            | "generator_function" | "as_expression" | "await_expression") => {
-                            self.b.expr(Expr::Expected { call, index })
-                        }
+                        (
+                            1..,
+                            "object"
+                            | "array"
+                            | "arrow_function"
+                            | "function_expression"
+                            | "call_expression"
+                            | "ternary_expression"
+                            | "parenthesized_expression"
+                            | "new_expression"
+                            | "generator_function"
+                            | "as_expression"
+                            | "await_expression",
+                        ) => self.b.expr(Expr::Expected { call, index }),
                         _ => UNKNOWN,
                     };
                     args.push(self.expr_as(argument, expected));
@@ -412,7 +420,9 @@ impl Lower<'_> {
         for member in children(node) {
             match member.kind() {
                 "pair" => {
-                    let Some(key) = member.child_by_field_name("key") else { continue };
+                    let Some(key) = member.child_by_field_name("key") else {
+                        continue;
+                    };
                     if key.kind() != "property_identifier" {
                         self.exprs(key);
                         self.field(member, "value");
@@ -458,8 +468,12 @@ impl Lower<'_> {
         }
         let text = self.b.text(node);
         let name = self.b.facts.name(text);
-        self.b
-            .add_use(text, node.start_byte() as u32, UseKind::Value, Link::Key { of: expected });
+        self.b.add_use(
+            text,
+            node.start_byte() as u32,
+            UseKind::Value,
+            Link::Key { of: expected },
+        );
         self.b.expr(Expr::Member {
             of: expected,
             name,

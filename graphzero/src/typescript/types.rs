@@ -298,7 +298,11 @@ impl Lower<'_> {
             generics,
             params: params.into(),
             rest,
-            results: if result == UNKNOWN { Box::default() } else { [result].into() },
+            results: if result == UNKNOWN {
+                Box::default()
+            } else {
+                [result].into()
+            },
             guard,
         })
     }

@@ -15,7 +15,9 @@ impl Lower<'_> {
             self.expr(condition);
         }
         for (part, holds) in [("consequence", true), ("alternative", false)] {
-            let Some(part) = node.child_by_field_name(part) else { continue };
+            let Some(part) = node.child_by_field_name(part) else {
+                continue;
+            };
             let scope = self.open_scope();
             condition.into_iter().for_each(|c| self.narrow(c, holds));
             self.statement(part);
@@ -91,7 +93,9 @@ impl Lower<'_> {
                 }
             }
             "unary_expression" => {
-                let not = condition.child_by_field_name("operator").is_some_and(|op| op.kind() == "!");
+                let not = condition
+                    .child_by_field_name("operator")
+                    .is_some_and(|op| op.kind() == "!");
                 if let Some(argument) = condition.child_by_field_name("argument").filter(|_| not) {
                     self.narrow(argument, !holds);
                 }
