@@ -289,7 +289,12 @@ impl<M: Modules> ObjectResolver<M> {
                     Vec::new()
                 }
             }
-            Link::Key { of } => self.of_types(&self.types(file, of, &Env::default(), 0), name),
+            // A key is a member of what is expected only if each of several things that may be expected has it.
+            Link::Key { of } => {
+                let mut found = self.of_types(&self.types(file, of, &Env::default(), 0), name);
+                found.retain(|(_, sure)| *sure == Confidence::Exact);
+                found
+            }
             Link::Unknown => Vec::new(),
         }
     }

@@ -97,7 +97,7 @@ impl Silence {
                 .filter(|def| listed.contains(&place(def)))
                 .map(|def| (def.container, def.name))
                 .collect();
-            for def in &facts.defs {
+            for (id, def) in facts.defs.iter().enumerate() {
                 let (first, last) = (line(def.full.start), line(def.full.end));
                 if def.conditional && !lines.iter().any(|line| (first..=last).contains(line)) {
                     silence.stretches.entry(path.clone()).or_default().push((first, last));
@@ -116,10 +116,10 @@ impl Silence {
                     sort("name with a dollar sign");
                 }
                 let inner = matches!(def.kind, Kind::Field | Kind::TraitMethod)
-                    && facts
-                        .defs
-                        .get(def.container as usize)
-                        .is_some_and(|c| !c.kind.is_type() && !matches!(c.kind, Kind::EnumMember));
+                    && holder.is_some_and(|holder| match holder.kind {
+                        Kind::TypeAlias => !is_own_member(&facts, def.container, id as u32),
+                        kind => !kind.is_type() && kind != Kind::EnumMember,
+                    });
                 if inner {
                     sort("member of a type inside another");
                 }
@@ -186,4 +186,15 @@ impl Silence {
             of_use.or_else(|| self.classes.get(to)).copied()
         }
     }
+}
+
+/// Tells whether a member belongs to what an alias stands for, and not to a type inside that.
+fn is_own_member(facts: &crate::facts::FileFacts, alias: u32, member: u32) -> bool {
+    let crate::code::Code::Objects(code) = &facts.code else {
+        return true;
+    };
+    code.items[alias as usize].values.iter().any(|&value| {
+        matches!(code.exprs[value as usize], crate::objects::code::Expr::Shape(shape)
+            if code.shapes[shape as usize].members.contains(&member))
+    })
 }
