@@ -17,7 +17,8 @@ pub struct CancelToken(Arc<Inner>);
 struct Inner {
     cancelled: AtomicBool,
     deadline: Option<Instant>,
-    parent: Option<CancelToken>,
+    /// A token has no parent, one, or two.
+    parents: [Option<CancelToken>; 2],
 }
 
 impl CancelToken {
@@ -39,7 +40,16 @@ impl CancelToken {
     pub fn child(&self, deadline: Option<Instant>) -> Self {
         Self(Arc::new(Inner {
             deadline,
-            parent: Some(self.clone()),
+            parents: [Some(self.clone()), None],
+            ..Inner::default()
+        }))
+    }
+
+    /// Makes a token that ends when either of two ends. Cancelling it cancels neither of them.
+    #[must_use]
+    pub fn either(&self, other: &Self) -> Self {
+        Self(Arc::new(Inner {
+            parents: [Some(self.clone()), Some(other.clone())],
             ..Inner::default()
         }))
     }
@@ -51,16 +61,13 @@ impl CancelToken {
 
     /// Tells whether this token or a parent was cancelled; a passed deadline does not count.
     pub fn is_cancelled(&self) -> bool {
-        self.0.cancelled.load(Ordering::Acquire) || self.0.parent.as_ref().is_some_and(Self::is_cancelled)
+        self.0.cancelled.load(Ordering::Acquire) || self.0.parents.iter().flatten().any(Self::is_cancelled)
     }
 
     /// Returns the earliest deadline of this token and its parents.
     pub fn deadline(&self) -> Option<Instant> {
-        let above = self.0.parent.as_ref().and_then(Self::deadline);
-        match (self.0.deadline, above) {
-            (Some(own), Some(above)) => Some(own.min(above)),
-            (own, above) => own.or(above),
-        }
+        let above = self.0.parents.iter().flatten().filter_map(Self::deadline);
+        above.chain(self.0.deadline).min()
     }
 
     /// Returns the time left before the deadline; none without a deadline.
@@ -98,6 +105,17 @@ mod tests {
         assert!(one.is_cancelled() && !parent.is_cancelled() && !two.is_cancelled());
         parent.cancel();
         assert_eq!(two.check().unwrap_err().kind, ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_token_of_two_ends_with_either() {
+        for which in [0, 1] {
+            let parents = [CancelToken::new(), CancelToken::with_timeout(Duration::from_secs(60))];
+            let both = parents[0].either(&parents[1]);
+            assert!(both.check().is_ok() && both.deadline().is_some());
+            parents[which].cancel();
+            assert!(both.is_cancelled() && !parents[1 - which].is_cancelled());
+        }
     }
 
     #[test]

@@ -131,6 +131,19 @@ pub struct Recovered {
     pub outcome: RecoveredOutcome,
 }
 
+/// A transaction whose cell has not ended it, or died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenTransaction {
+    /// The cell.
+    pub cell: CellId,
+    /// Its session.
+    pub session: SessionName,
+    /// Whether its commit record is there: only traces are left to remove.
+    pub committed: bool,
+    /// Whether a command of it runs on the live tree.
+    pub capturing: bool,
+}
+
 /// Which way a recovery went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecoveredOutcome {
@@ -237,6 +250,13 @@ pub trait FileEngine: Send + Sync {
     /// `not_found`, `corrupt`.
     fn diff(&self, before: &Handle, after: &Handle, token: &CancelToken) -> Result<Vec<PathChange>, Error>;
 
+    /// Makes every object stored so far survive what the configured durability promises. Reads never need it, and a
+    /// commit does it by itself.
+    ///
+    /// # Errors
+    /// `io`.
+    fn flush(&self) -> Result<(), Error>;
+
     /// Begins a transaction. Nothing is written before the first staged effect, and nothing in the tree before
     /// [`Transaction::materialize`] or [`Transaction::commit`].
     ///
@@ -256,6 +276,12 @@ pub trait FileEngine: Send + Sync {
     /// # Errors
     /// `io`.
     fn has_open_transaction(&self) -> Result<bool, Error>;
+
+    /// Returns the transactions that [`has_open_transaction`](Self::has_open_transaction) speaks of, oldest first.
+    ///
+    /// # Errors
+    /// `io`.
+    fn open_transactions(&self) -> Result<Vec<OpenTransaction>, Error>;
 
     /// Returns the commits after `sequence`, oldest first.
     ///

@@ -29,6 +29,7 @@ pub mod cancel;
 pub mod content;
 pub mod digest;
 pub mod edit;
+pub mod effect;
 pub mod error;
 pub mod event;
 pub mod files;
@@ -48,6 +49,7 @@ pub mod source;
 pub mod state;
 pub mod structure;
 pub mod tokens;
+pub mod undo;
 pub mod wire;
 
 #[cfg(test)]
@@ -57,6 +59,7 @@ pub use budget::Budgets;
 pub use cancel::CancelToken;
 pub use content::Content;
 pub use digest::{Digest, Hasher};
+pub use effect::{EffectIntent, EffectRecord, EffectState};
 pub use error::{Error, ErrorKind, Result};
 pub use event::Event;
 pub use files::{FileEngine, Transaction};
@@ -72,3 +75,4 @@ pub use response::Response;
 pub use source::SourceView;
 pub use structure::StructureEngine;
 pub use tokens::TokenEngine;
+pub use undo::{UndoOptions, UndoReport};

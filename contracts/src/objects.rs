@@ -30,7 +30,7 @@ pub trait ObjectStore: Send + Sync {
     /// of kind `InvalidData` if the bytes do not match the digest.
     ///
     /// # Errors
-    /// `not_found` if there is none.
+    /// `not_found` if there is none; `corrupt` where damage is known before the first read.
     fn open(&self, digest: &Digest) -> Result<Box<dyn Read + Send>, Error>;
 
     /// Returns a part of an object, cut at its end. The part is not verified against the digest.

@@ -119,6 +119,28 @@ pub struct ResponseError {
     pub accepted: Vec<String>,
 }
 
+impl From<ResponseError> for Error {
+    fn from(error: ResponseError) -> Self {
+        let ResponseError {
+            kind,
+            detail,
+            retryable,
+            phase: _,
+            path,
+            location,
+            accepted,
+        } = error;
+        Self {
+            kind,
+            detail,
+            retryable,
+            path,
+            location,
+            accepted,
+        }
+    }
+}
+
 impl ResponseError {
     /// Adds the phase to an error.
     pub fn new(error: Error, phase: Phase) -> Self {
@@ -187,11 +209,12 @@ pub enum Disposition {
 }
 
 /// How effects of commands are captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub enum CaptureTier {
     /// No command ran.
+    #[default]
     None,
     /// On a private overlay of the workspace.
     Private,

@@ -75,7 +75,8 @@ pub trait SourceView: Send + Sync {
     /// As for [`entry`](Self::entry).
     fn resolve(&self, path: &WorkspacePath) -> Result<Option<Entry>, Error>;
 
-    /// Returns a directory's entries in order of their names' bytes, following a symlink to it. `.git` is listed.
+    /// Returns a directory's entries in order of their names' bytes, following a symlink to it; their paths lie below the
+    /// path as it was given. `.git` is listed.
     ///
     /// # Errors
     /// `not_found`; `invalid_input` if it is not a directory; as for [`entry`](Self::entry).

@@ -174,17 +174,14 @@ impl Capture {
                 after: after.clone(),
             });
         }
-        let batch = Batch {
-            tag: shared.fresh_tag(),
-            effects,
-        };
-        shared.journal.append(
+        let mut batch = Batch { tag: 0, effects };
+        shared.journal.write(|number| {
+            batch.tag = shared.tag(number);
             vec![Record::CaptureEnded {
                 cell: cell.clone(),
                 batch: batch.clone(),
-            }],
-            false,
-        )?;
+            }]
+        })?;
         let ignored_paths = self.ignored.map_or(0, |before| differing(&before, &after.ignored));
         let receipts = changes
             .iter()

@@ -6,13 +6,12 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
 use zero_contracts::edit::PathState;
 use zero_contracts::files::{
-    BeginTransaction, Collected, CommitRecord, Damage, Durability, PathChange, Recovered, Reversal,
+    BeginTransaction, Collected, CommitRecord, Damage, Durability, OpenTransaction, PathChange, Recovered, Reversal,
 };
 use zero_contracts::{
     CancelToken, CellId, Digest, Epoch, Error, ErrorKind, FileEngine, Handle, ObjectStore, SourceView, Transaction,
@@ -21,7 +20,7 @@ use zero_contracts::{
 
 use crate::config::FsConfig;
 use crate::journal::Journal;
-use crate::node::{Meta, Node, now};
+use crate::node::{Meta, Node};
 use crate::overlay::Overlay;
 use crate::record::Inline;
 use crate::seam::{self, Seam};
@@ -54,7 +53,8 @@ pub(crate) struct Shared {
     pub store_path: PathBuf,
     /// The process's file mode creation mask.
     pub umask: u32,
-    tags: AtomicU64,
+    /// Tells this store's staging directories from those of others.
+    pub id: u32,
 }
 
 /// Objects that travel inside a record, and those that have to be flushed by themselves.
@@ -76,13 +76,10 @@ impl Shared {
         self.config.durability == Durability::Power
     }
 
-    /// A number for a staging directory that was hardly used before.
-    pub fn fresh_tag(&self) -> u64 {
-        let n = self.tags.fetch_add(1, Ordering::Relaxed);
-        let seed = format!("{} {} {n}", now(), std::process::id());
-        Digest::of(seed.as_bytes()).as_bytes()[..8]
-            .iter()
-            .fold(0, |tag, &b| tag << 8 | u64::from(b))
+    /// Names the staging directory of a batch by the store and by the number of the journal's frame that tells of it. So
+    /// one that the journal does not know can be told to be left from a frame that a loss of power took (see `recover`).
+    pub fn tag(&self, number: u64) -> u64 {
+        u64::from(self.id) << 32 | u64::from(number as u32)
     }
 
     /// Takes what was stored so far and is not durable: small objects go to `inline`, large ones are returned.
@@ -258,6 +255,7 @@ impl FsZero {
             // it; its header is the same.
             let _ = journal.append(Vec::new(), power);
         }
+        let id = identity(&store, power)?;
         check_root(&store, &journal, &tree, power)?;
         let shared = Shared {
             tree,
@@ -269,7 +267,7 @@ impl FsZero {
             cache: StatCache::default(),
             store_path,
             umask: umask(),
-            tags: AtomicU64::default(),
+            id,
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -323,6 +321,21 @@ fn check_format(store: &Store, sync: bool) -> Result<bool, Error> {
                 )),
                 None => Err(Error::new(ErrorKind::Corrupt, "the store's `format` file is damaged")),
             }
+        }
+    }
+}
+
+/// The number that tells this store's staging directories from those of others, made when the store is.
+fn identity(store: &Store, sync: bool) -> Result<u32, Error> {
+    let known = store.read_file("id")?;
+    let known = known.and_then(|bytes| u32::from_str_radix(String::from_utf8(bytes).ok()?.trim(), 16).ok());
+    match known {
+        Some(id) => Ok(id),
+        None => {
+            let seed = Digest::of(store.temporary().as_bytes());
+            let id = seed.as_bytes()[..4].iter().fold(0, |id, &b| id << 8 | u32::from(b));
+            store.write_file("id", format!("{id:08x}\n").as_bytes(), sync)?;
+            Ok(id)
         }
     }
 }
@@ -466,6 +479,18 @@ impl FileEngine for FsZero {
         }
     }
 
+    fn flush(&self) -> Result<(), Error> {
+        if !self.shared.power() {
+            return Ok(());
+        }
+        let pending = self.shared.store.take_pending();
+        let flushed = self.shared.store.make_durable(&pending);
+        if flushed.is_err() {
+            self.shared.store.put_back(pending);
+        }
+        flushed
+    }
+
     fn begin(&self, begin: BeginTransaction) -> Result<Box<dyn Transaction>, Error> {
         Ok(Box::new(Cell::begin(Arc::clone(&self.shared), begin)?))
     }
@@ -476,6 +501,19 @@ impl FileEngine for FsZero {
 
     fn has_open_transaction(&self) -> Result<bool, Error> {
         self.shared.journal.has_unsettled()
+    }
+
+    fn open_transactions(&self) -> Result<Vec<OpenTransaction>, Error> {
+        let open = self.shared.journal.open()?;
+        Ok(open
+            .into_iter()
+            .map(|open| OpenTransaction {
+                cell: open.cell,
+                session: open.session,
+                committed: open.commit.is_some(),
+                capturing: open.baseline.is_some(),
+            })
+            .collect())
     }
 
     fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {

@@ -18,6 +18,7 @@ use zero_contracts::{CellId, Digest, Epoch, Error, ErrorKind, SessionName};
 
 use crate::frame;
 use crate::record::{Batch, JOURNAL_VERSION, Record};
+use crate::round::Round;
 use crate::seam::Seam;
 
 /// A segment this long gets a successor before the next transaction.
@@ -49,6 +50,18 @@ struct Tail {
     /// Bytes after `offset` are a torn tail.
     torn: bool,
     loaded: bool,
+}
+
+/// Records that were appended.
+pub(crate) struct Written {
+    file: OwnedFd,
+    /// Whether their segment is new.
+    made: bool,
+    segment: u64,
+    start: u64,
+    end: u64,
+    /// Number of the last.
+    last: u64,
 }
 
 /// Where a small object lies: segment, offset of its frame.
@@ -234,8 +247,34 @@ impl Journal {
 
     /// Appends records as one write; with `sync` they are durable afterwards. Returns the number of the last.
     pub fn append(&self, records: Vec<Record>, sync: bool) -> Result<u64, Error> {
-        let fail = failed("writing");
+        self.append_with(records, sync.then(Round::default))
+    }
+
+    /// Appends records as one write; with a round they are durable afterwards, together with what it holds. Returns the
+    /// number of the last.
+    pub fn append_with(&self, records: Vec<Record>, with: Option<Round>) -> Result<u64, Error> {
+        // Nobody of this process sees them before they are durable.
         let mut tail = self.refresh()?;
+        let written = self.write_at(&mut tail, |_| records)?;
+        if let Some(mut round) = with {
+            let flushed = self.to_flush(&written, &mut round);
+            if let Err(e) = flushed.and_then(|()| round.flush(&self.seam)) {
+                self.cut(&mut tail, &written);
+                return Err(failed("writing")(e));
+            }
+        }
+        Ok(written.last)
+    }
+
+    /// Appends records as one write, durable only once what [`Self::to_flush`] adds is flushed. They are made when the
+    /// number that the first of them gets is known.
+    pub fn write(&self, make: impl FnOnce(u64) -> Vec<Record>) -> Result<Written, Error> {
+        let mut tail = self.refresh()?;
+        self.write_at(&mut tail, make)
+    }
+
+    fn write_at(&self, tail: &mut Tail, make: impl FnOnce(u64) -> Vec<Record>) -> Result<Written, Error> {
+        let fail = failed("writing");
         let roll = match tail.segments.last() {
             None => true,
             Some(_) => tail.offset >= SEGMENT_BYTES && tail.open.is_empty(),
@@ -255,7 +294,8 @@ impl Journal {
             epoch: tail.epoch,
         });
         let mut next = tail.next;
-        for record in header.into_iter().chain(records) {
+        let first = next + u64::from(header.is_some());
+        for record in header.into_iter().chain(make(first)) {
             let payload = wire::encode(&record)?;
             frame::write(&mut bytes, next, &payload);
             numbered.push((next, record));
@@ -273,36 +313,55 @@ impl Journal {
             tail.segments.insert(segment);
             tail.commits.clear();
         }
+        let mut file = File::from(file);
         let result = (|| {
             if tail.torn {
                 self.seam.truncate(file.as_fd(), tail.offset)?;
                 tail.torn = false;
             }
-            let mut file = File::from(file);
             std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(tail.offset))?;
-            self.seam.write(file.as_fd(), &bytes)?;
-            if sync {
-                self.seam.sync(file.as_fd())?;
-                if made {
-                    self.seam.sync_directory(self.dir.as_fd())?;
-                }
-            }
-            Ok(())
+            self.seam.write(file.as_fd(), &bytes)
         })();
+        let written = Written {
+            file: file.into(),
+            made,
+            segment,
+            start: tail.offset,
+            end: tail.offset + bytes.len() as u64,
+            last: next - 1,
+        };
         if let Err(e) = result {
-            // What reached the disk is unknown: read it again before anything else is decided. A record that was
-            // written but not made durable is cut off, for its caller will act as if it had never been.
-            if let Ok(file) = self.open_end(segment) {
-                let _ = self.seam.truncate(file.as_fd(), tail.offset);
-            }
-            tail.loaded = false;
+            self.cut(tail, &written);
             return Err(fail(e));
         }
-        tail.offset += bytes.len() as u64;
+        tail.offset = written.end;
         for (sequence, record) in numbered {
-            note(&mut tail, sequence, record)?;
+            note(tail, sequence, record)?;
         }
-        Ok(next - 1)
+        Ok(written)
+    }
+
+    /// Adds what makes records durable to a round of flushes.
+    pub fn to_flush(&self, written: &Written, round: &mut Round) -> std::io::Result<()> {
+        round.file(written.file.try_clone()?);
+        if written.made {
+            round.directory(self.dir.try_clone()?);
+        }
+        Ok(())
+    }
+
+    /// Cuts off records that could not be made durable: their caller acts as if they had never been.
+    pub fn retract(&self, written: &Written) {
+        let mut tail = lock(&self.tail);
+        if tail.segments.last() == Some(&written.segment) && tail.offset == written.end {
+            self.cut(&mut tail, written);
+        }
+    }
+
+    /// What reached the disk is unknown: it is cut off, and read again before anything else is decided.
+    fn cut(&self, tail: &mut Tail, written: &Written) {
+        let _ = self.seam.truncate(written.file.as_fd(), written.start);
+        tail.loaded = false;
     }
 
     /// Opens a segment for writing; nothing is made or cut, so this is no step of the seam.
@@ -396,6 +455,11 @@ impl Journal {
         index.upto.remove(&segment);
         index.places.retain(|_, place| place.0 != segment);
         Ok(())
+    }
+
+    /// Number of the next frame.
+    pub fn next(&self) -> Result<u64, Error> {
+        Ok(self.refresh()?.next)
     }
 
     /// Finds the batches of a committed transaction, newest segment first.

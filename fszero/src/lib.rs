@@ -17,6 +17,7 @@ mod record;
 mod recover;
 mod restore;
 mod revert;
+mod round;
 mod rules;
 mod snapshot;
 mod stage;

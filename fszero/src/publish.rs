@@ -1,12 +1,17 @@
 //! Publication: planned effects become changes of the live tree, journalled before and verified after each.
 //!
-//! What has to be durable before what (durability `power`; in parentheses why):
-//! 1. the journal's intents, before anything is made in the tree (else a crash leaves what nobody knows of);
-//! 2. the bytes of every new file, and the staging directory they are in, before the first effect (else a path could
-//!    hold a torn file, which restoration would take for somebody else's, or what was displaced be lost);
-//! 3. every directory entry and kept preimage, before the commit record (a record found after a crash means that the
-//!    tree is whole: only temporaries are left to remove);
-//! 4. the commit record, before the caller hears of success and before a displaced inode is removed.
+//! What has to be durable before what (durability `power`; in parentheses why). Flushes that stand together are waited
+//! for together:
+//! 1. the journal's intents, the bytes of every new file, and the staging directory that they are in with its name, before
+//!    the first effect (else a crash leaves an effect that nobody knows of, or a path could hold a torn file, or what was
+//!    displaced be lost with its directory);
+//! 2. every directory entry and kept preimage, before the commit record (a record found after a crash means that the tree
+//!    is whole, and only temporaries are left to remove). A *plain* batch, which only makes and replaces files, leaves
+//!    this to the flush of the record: recovery carries out again what was lost (see `recover::forward`);
+//! 3. the commit record, before the caller hears of success and before a displaced inode is removed.
+//!
+//! The intents are *written* before anything is made in the tree, so that the death of the process leaves nothing unknown.
+//! A loss of power may leave a staging directory whose intents it took; its name tells (see `recover`).
 //!
 //! The *preimage* that a crash needs is the displaced inode itself: an exchange or a rename never destroys it. Its bytes
 //! also go to the journal (small files, with the intents) or become an object (large ones, while they are verified), for
@@ -22,22 +27,21 @@ use zero_contracts::response::PathConflict;
 use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Handle, SessionName, WorkspacePath};
 
 use crate::engine::Shared;
+use crate::journal::Written;
 use crate::node::{Meta, Node};
 use crate::overlay::Body;
 use crate::record::{Batch, Effect, Inline, Record};
+use crate::round::Round;
 use crate::seam::Rename;
 use crate::stage::Planned;
-use crate::store::INLINE_BYTES;
-use crate::tree::{IDLE_SUFFIX, STAGING_PREFIX, io, os};
+use crate::store::{INLINE_BYTES, Unsynced};
+use crate::tree::{IDLE_SUFFIX, STAGING_PREFIX, io, os, stat_at};
 
 /// Preimages inside one record of the journal take at most this much; the rest become objects.
 const INLINE_TOTAL: u64 = 8 << 20;
 
 /// With more directories than this to flush, the whole file system is.
 const SYNC_DIRECTORIES: usize = 128;
-
-/// Temporaries that are open at once while they are made durable.
-const OPEN_FILES: usize = 64;
 
 /// The name of a batch's staging directory, directly under the root.
 pub(crate) fn staging_name(tag: u64) -> Vec<u8> {
@@ -130,14 +134,23 @@ impl<'a> Directories<'a> {
 
     /// Makes all changed entries durable.
     pub fn sync(&mut self) -> Result<(), Error> {
+        self.sync_with(&mut Round::default())
+    }
+
+    /// Makes all changed entries durable, and what a round holds.
+    pub fn sync_with(&mut self, round: &mut Round) -> Result<(), Error> {
         let fail = |e: std::io::Error| io(&e, "flushing", &WorkspacePath::root());
-        if self.everything {
-            self.shared.seam.sync_all(self.shared.tree.root()).map_err(fail)?;
+        self.hand_over(round)?;
+        round.flush(&self.shared.seam).map_err(fail)
+    }
+
+    /// Leaves it to a round to make all changed entries durable. Too many for that are made durable now.
+    fn hand_over(&mut self, round: &mut Round) -> Result<(), Error> {
+        if std::mem::take(&mut self.everything) {
+            let flushed = self.shared.seam.sync_all(self.shared.tree.root());
+            flushed.map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
         }
-        for (_, directory) in self.dirty.drain() {
-            self.shared.seam.sync_directory(directory.as_fd()).map_err(fail)?;
-        }
-        self.everything = false;
+        self.dirty.drain().for_each(|(_, directory)| round.directory(directory));
         Ok(())
     }
 }
@@ -179,6 +192,14 @@ impl Order {
     }
 }
 
+/// What the commit record's flush makes durable, too.
+#[derive(Default)]
+pub(crate) struct Owed {
+    pub round: Round,
+    /// The objects among it.
+    pub objects: Unsynced,
+}
+
 /// Why an effect was not published, with what is known of both versions.
 pub(crate) struct Refusal {
     pub error: Error,
@@ -194,39 +215,53 @@ impl From<Error> for Box<Refusal> {
 impl Publication<'_> {
     /// Publishes a batch. On an error the caller takes back what the journal says.
     ///
-    /// The batch goes to `begun` before anything is journalled.
-    pub fn publish(&self, planned: impl Iterator<Item = Planned>, begun: &mut Vec<Batch>) -> Result<(), Box<Refusal>> {
+    /// The batch goes to `begun` once it is journalled. Whoever passes `owed` writes the commit record next, and flushes
+    /// what is found there together with it.
+    pub fn publish(
+        &self,
+        planned: impl Iterator<Item = Planned>,
+        begun: &mut Vec<Batch>,
+        owed: Option<&mut Owed>,
+    ) -> Result<(), Box<Refusal>> {
         let (steps, mut inline) = self.prepare(planned)?;
         if steps.is_empty() {
             return Ok(());
         }
         self.token.check()?;
         let pending = self.shared.pending_inline(&mut inline)?;
-        let batch = Batch {
-            tag: self.shared.fresh_tag(),
+        let mut batch = Batch {
+            tag: 0,
             effects: steps.iter().map(|s| s.effect.clone()).collect(),
         };
-        let intents = Record::Intents {
-            cell: self.cell.clone(),
-            session: self.session.clone(),
-            epoch: self.epoch,
-            batch: batch.clone(),
-            objects: inline,
+        let written = self.shared.journal.write(|number| {
+            batch.tag = self.shared.tag(number);
+            vec![Record::Intents {
+                cell: self.cell.clone(),
+                session: self.session.clone(),
+                epoch: self.epoch,
+                batch: batch.clone(),
+                objects: inline,
+            }]
+        });
+        let written = match written {
+            Ok(written) => written,
+            Err(e) => {
+                pending.give_back(&self.shared.store);
+                return Err(e.into());
+            }
         };
-        if let Err(e) = self.shared.journal.append(vec![intents], self.shared.power()) {
-            pending.give_back(&self.shared.store);
-            return Err(e.into());
-        }
-        let tag = batch.tag;
+        let (tag, plain) = (batch.tag, batch.is_plain());
         begun.push(batch);
-        if let Err(e) = self.shared.store.make_durable(&pending.large) {
-            pending.give_back(&self.shared.store);
-            return Err(e.into());
-        }
+        let staging = match self.make_ready(tag, &steps, &written, &pending.large) {
+            Ok(staging) => staging,
+            Err(e) => {
+                self.shared.journal.retract(&written);
+                pending.give_back(&self.shared.store);
+                return Err(e.into());
+            }
+        };
         let mut directories = Directories::new(self.shared);
-        let staging = self.make_staging(tag)?;
-        self.make_temporaries(&steps, &staging)?;
-        self.begin_effects(tag, &steps, &staging, &mut directories)?;
+        directories.mark(&staging)?;
         let mut order = Order::default();
         for step in &steps {
             self.token.check()?;
@@ -238,8 +273,68 @@ impl Publication<'_> {
             self.carry_out(&step.effect, &staging, &mut directories)?;
             order.note(&step.effect);
         }
-        directories.sync()?;
+        if !self.shared.power() {
+            return Ok(());
+        }
+        // What was displaced from a large file became an object on the way.
+        let mut late = Owed {
+            objects: self.shared.store.take_pending_large(),
+            round: Round::default(),
+        };
+        let gathered = self.shared.store.to_flush(&late.objects, &mut late.round);
+        let flushed = gathered.and_then(|()| match owed {
+            Some(owed) if plain => {
+                directories.hand_over(&mut late.round)?;
+                *owed = std::mem::take(&mut late);
+                Ok(())
+            }
+            _ => directories.sync_with(&mut late.round),
+        });
+        if let Err(e) = flushed {
+            self.shared.store.put_back(late.objects);
+            return Err(e.into());
+        }
         Ok(())
+    }
+
+    /// Makes the staging directory with all temporaries, and everything that the first effect needs durable.
+    ///
+    /// Where something is made and something else goes away, the entries of the staging directory have to be durable
+    /// before its name is: then what was at a path may look like what was to be made there, and from that name on a
+    /// temporary that is missing has been put in its place.
+    fn make_ready(
+        &self,
+        tag: u64,
+        steps: &[Step],
+        written: &Written,
+        objects: &Unsynced,
+    ) -> Result<Arc<OwnedFd>, Error> {
+        let (seam, power) = (&self.shared.seam, self.shared.power());
+        let flushing = |e: std::io::Error| io(&e, "flushing", &staging_path(tag));
+        let staging = self.make_staging(tag)?;
+        let mut round = Round::default();
+        if power {
+            self.shared.journal.to_flush(written, &mut round).map_err(flushing)?;
+            self.shared.store.to_flush(objects, &mut round)?;
+        }
+        self.make_temporaries(steps, &staging, &mut round)?;
+        if power {
+            round.directory(Arc::clone(&staging));
+        }
+        let any = |matches: fn(&Effect) -> bool| steps.iter().any(|step| matches(&step.effect));
+        let made = any(|effect| matches!(effect, Effect::Create { .. }));
+        let freed = any(|effect| matches!(effect, Effect::Rename { .. } | Effect::Remove { .. }));
+        if made && freed {
+            round.flush(seam).map_err(flushing)?;
+        }
+        let root = self.shared.tree.root();
+        seam.rename(root, &idle_name(tag), root, &staging_name(tag), Rename::NoReplace)
+            .map_err(|e| io(&e, "naming", &staging_path(tag)))?;
+        if power {
+            round.directory(root.try_clone_to_owned().map_err(flushing)?);
+            round.flush(seam).map_err(flushing)?;
+        }
+        Ok(staging)
     }
 
     fn prepare(&self, planned: impl Iterator<Item = Planned>) -> Result<(Vec<Step>, Vec<Inline>), Box<Refusal>> {
@@ -329,22 +424,44 @@ impl Publication<'_> {
                 },
             });
         }
+        // What a later undo shows as this transaction's version, where a file was changed since; in the room that is left.
+        for step in &steps {
+            let (Effect::Create { after, .. } | Effect::Replace { after, .. }, Some(Body::Memory(content))) =
+                (&step.effect, &step.body)
+            else {
+                continue;
+            };
+            let bytes = content.len() as u64;
+            if let (Some(digest), true) = (after.digest(), bytes <= INLINE_BYTES && bytes <= room) {
+                room -= bytes;
+                inline.push(Inline {
+                    digest,
+                    bytes: content.to_vec(),
+                });
+            }
+        }
         Ok((steps, inline))
     }
 
     fn make_staging(&self, tag: u64) -> Result<Arc<OwnedFd>, Error> {
         let path = idle_path(tag);
+        let root = self.shared.tree.root();
+        let fail = |e: Errno| os(e, "looking at", &path);
+        if stat_at(root, &idle_name(tag)).map_err(fail)?.is_some()
+            || stat_at(root, &staging_name(tag)).map_err(fail)?.is_some()
+        {
+            // The frame's number was given before, to one that was cut off: nothing came of it.
+            crate::restore::purge_staging(self.shared, tag)?;
+        }
         self.shared
             .seam
-            .make_directory(self.shared.tree.root(), &idle_name(tag), 0o700)
+            .make_directory(root, &idle_name(tag), 0o700)
             .map_err(|e| io(&e, "making", &path))?;
         let staging = self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?;
         Ok(Arc::new(staging))
     }
 
-    fn make_temporaries(&self, steps: &[Step], staging: &Arc<OwnedFd>) -> Result<(), Error> {
-        let mut open: Vec<OwnedFd> = Vec::new();
-        let power = self.shared.power();
+    fn make_temporaries(&self, steps: &[Step], staging: &Arc<OwnedFd>, round: &mut Round) -> Result<(), Error> {
         for step in steps {
             let (path, temp, after) = match &step.effect {
                 Effect::Create { path, temp, after } | Effect::Replace { path, temp, after, .. } => {
@@ -353,62 +470,17 @@ impl Publication<'_> {
                 _ => continue,
             };
             self.token.check()?;
-            if let Some(file) = self.make_temporary(path, temp, after, step, staging.as_fd())?
-                && power
-            {
-                open.push(file);
+            self.make_temporary(path, temp, after, step, staging.as_fd(), round)?;
+            if round.is_full() {
+                let flushed = round.flush(&self.shared.seam);
+                flushed.map_err(|e| io(&e, "flushing", path))?;
             }
-            if open.len() >= OPEN_FILES {
-                self.sync_files(&mut open)?;
-            }
-        }
-        self.sync_files(&mut open)
-    }
-
-    /// From here on a temporary that is missing has been put in its place.
-    ///
-    /// The staging directory's new name is made durable: a rename out of a directory that a crash may lose could lose
-    /// what it displaced into it. Its entries need to be only where something is made and something else goes away: then
-    /// what was at a path may look like what was to be made there. Elsewhere who loses an entry loses the rename of it too.
-    fn begin_effects(
-        &self,
-        tag: u64,
-        steps: &[Step],
-        staging: &Arc<OwnedFd>,
-        directories: &mut Directories<'_>,
-    ) -> Result<(), Error> {
-        let made = steps.iter().any(|step| matches!(step.effect, Effect::Create { .. }));
-        let freed = steps
-            .iter()
-            .any(|step| matches!(step.effect, Effect::Rename { .. } | Effect::Remove { .. }));
-        if made && freed && self.shared.power() {
-            let flushed = self.shared.seam.sync_directory(staging.as_fd());
-            flushed.map_err(|e| io(&e, "flushing", &idle_path(tag)))?;
-        }
-        let root = self.shared.tree.root();
-        self.shared
-            .seam
-            .rename(root, &idle_name(tag), root, &staging_name(tag), Rename::NoReplace)
-            .map_err(|e| io(&e, "naming", &staging_path(tag)))?;
-        if self.shared.power() {
-            let flushed = self.shared.seam.sync_directory(root);
-            flushed.map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
-        }
-        directories.mark(staging)
-    }
-
-    fn sync_files(&self, open: &mut Vec<OwnedFd>) -> Result<(), Error> {
-        for file in open.drain(..) {
-            self.shared
-                .seam
-                .sync(file.as_fd())
-                .map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
         }
         Ok(())
     }
 
-    /// Makes one temporary complete, but for its durability: content, then owner and attributes, then mode. It is
-    /// private until then, in a directory that is private.
+    /// Makes one temporary complete: content, then owner and attributes, then mode. It is private until then, in a
+    /// directory that is private. What makes it durable is added to a round.
     fn make_temporary(
         &self,
         path: &WorkspacePath,
@@ -416,9 +488,10 @@ impl Publication<'_> {
         after: &Node,
         step: &Step,
         staging: std::os::fd::BorrowedFd<'_>,
-    ) -> Result<Option<OwnedFd>, Error> {
+        round: &mut Round,
+    ) -> Result<(), Error> {
         let name = temp_name(temp);
-        let seam = &self.shared.seam;
+        let (seam, power) = (&self.shared.seam, self.shared.power());
         let fail = |e: std::io::Error| io(&e, "preparing", path);
         match after {
             Node::Directory { mode } => {
@@ -433,16 +506,12 @@ impl Publication<'_> {
                 let own = rustix::fs::fstat(&made).map_err(|e| fail(e.into()))?;
                 if own.st_mode & 0o7777 != *mode {
                     seam.chmod(made.as_fd(), *mode).map_err(fail)?;
-                    if self.shared.power() {
-                        seam.sync_directory(made.as_fd()).map_err(fail)?;
+                    if power {
+                        round.directory(made);
                     }
                 }
-                Ok(None)
             }
-            Node::Symlink { target } => {
-                seam.symlink(target, staging, &name).map_err(fail)?;
-                Ok(None)
-            }
+            Node::Symlink { target } => seam.symlink(target, staging, &name).map_err(fail)?,
             Node::File { mode, digest, bytes } => {
                 let body = step
                     .body
@@ -456,10 +525,13 @@ impl Publication<'_> {
                     None => self.inherit_group(path, file.as_fd())?,
                 }
                 seam.chmod(file.as_fd(), *mode).map_err(fail)?;
-                Ok(Some(file))
+                if power {
+                    round.file(file);
+                }
             }
-            Node::Other => Err(Error::new(ErrorKind::Internal, "a device was planned")),
+            Node::Other => return Err(Error::new(ErrorKind::Internal, "a device was planned")),
         }
+        Ok(())
     }
 
     /// In a set-group-id directory a new entry gets the directory's group.

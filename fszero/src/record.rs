@@ -3,6 +3,8 @@
 //! `Intents` (any number) → `Captured…` → `Commit` → `Settled`, or `Intents` → `Restored`. A transaction without
 //! `Commit` is to be taken back; one with `Commit` and without `Settled` only has temporaries left to remove.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use zero_contracts::files::CommitSeal;
 use zero_contracts::{CellId, Digest, Epoch, SessionName, WorkspacePath};
@@ -63,6 +65,32 @@ pub(crate) struct Batch {
     pub tag: u64,
     /// In the order of publication.
     pub effects: Vec<Effect>,
+}
+
+impl Batch {
+    /// Tells whether it says what a command did, be it nothing.
+    pub fn is_of_command(&self) -> bool {
+        self.effects.is_empty() || self.is_captured()
+    }
+
+    /// Tells whether a command did any of it.
+    pub fn is_captured(&self) -> bool {
+        self.effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Captured { .. }))
+    }
+
+    /// Tells whether it only makes and replaces files and symlinks, each at a path of its own. Then what the staging
+    /// directory holds tells for each effect alone whether it was carried out, so that one that a loss of power took can be
+    /// carried out again.
+    pub fn is_plain(&self) -> bool {
+        let mut seen = HashSet::new();
+        self.effects.iter().all(|effect| match effect {
+            Effect::Create { path, after, .. } => !after.is_directory() && seen.insert(path),
+            Effect::Replace { path, .. } => seen.insert(path),
+            _ => false,
+        })
+    }
 }
 
 /// Bytes of a small object kept in the journal itself: one flush less, and found again by digest.

@@ -13,7 +13,7 @@ use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, Transaction,
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
-use crate::record::Effect;
+use crate::record::{Batch, Effect};
 use crate::stage::{Planned, Stager};
 use crate::text::diff::unified;
 use crate::transaction::Cell;
@@ -40,22 +40,7 @@ pub(crate) fn revert(
     transaction.staging(&ReadLog::new(), token, |stager| {
         let mut left_out = HashSet::new();
         for batch in batches.iter().rev() {
-            let mut effects: Vec<&Effect> = batch.effects.iter().collect();
-            if batch.is_captured() {
-                // Sorted by path: what a command made goes from the depth up, what it removed comes back before that
-                // is looked at again.
-                effects.sort_by_key(|effect| {
-                    matches!(
-                        effect,
-                        Effect::Captured {
-                            before: Some(_),
-                            after: None,
-                            ..
-                        }
-                    )
-                });
-            }
-            for effect in effects.into_iter().rev() {
+            for effect in backwards(batch) {
                 token.check()?;
                 let touched = effect_paths(effect);
                 let wanted = paths.is_none_or(|paths| touched.iter().any(|t| paths.iter().any(|p| t.is_within(p))));
@@ -80,6 +65,33 @@ pub(crate) fn revert(
         receipts,
         conflicts,
     })
+}
+
+/// The effects of a batch in the order in which they are reversed.
+///
+/// Those of a command are in the order of their paths. What it made goes first, from the depth up; then what it changed is
+/// changed back, so that directories are directories again; then what it removed comes back, from the top down; and last
+/// come directories that will be closed to their owner, for nothing can be put into those.
+fn backwards(batch: &Batch) -> Vec<&Effect> {
+    let mut effects: Vec<&Effect> = batch.effects.iter().rev().collect();
+    if batch.is_captured() {
+        let closed = |node: &Node| node.is_directory() && node.mode() & 0o300 != 0o300;
+        let rank = |effect: &Effect| match effect {
+            Effect::Captured { before: None, .. } => 0,
+            Effect::Captured {
+                before: Some(before),
+                after: Some(after),
+                ..
+            } if closed(before) && after.is_directory() => 3,
+            Effect::Captured { after: Some(_), .. } => 1,
+            _ => 2,
+        };
+        effects.sort_by_key(|effect| rank(effect));
+        let made = effects.iter().take_while(|effect| rank(effect) == 0).count();
+        let kept = effects.iter().take_while(|effect| rank(effect) < 3).count();
+        effects[made..kept].sort_by_key(|effect| (rank(effect), effect_paths(effect)));
+    }
+    effects
 }
 
 fn effect_paths(effect: &Effect) -> Vec<&WorkspacePath> {

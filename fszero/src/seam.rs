@@ -9,6 +9,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::fs::{self, AtFlags, FlockOperation, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid};
 
@@ -84,6 +85,16 @@ pub enum Rename {
     /// The two change places.
     Exchange,
 }
+
+/// What is to become durable: a file's bytes, or a directory's entries.
+#[derive(Clone, Copy)]
+pub(crate) enum Flush<'a> {
+    File(BorrowedFd<'a>),
+    Directory(BorrowedFd<'a>),
+}
+
+/// Threads that wait for the disk at the same time, at most.
+const WAITERS: usize = 16;
 
 /// Sits before every mutating call.
 pub trait Gate: Send + Sync {
@@ -175,6 +186,49 @@ impl Seam {
 
     pub fn sync_directory(&self, dir: BorrowedFd<'_>) -> Io<()> {
         self.pass(Call::SyncDirectory { dir }, || fs::fsync(dir))
+    }
+
+    fn flush(&self, flush: Flush<'_>) -> Io<()> {
+        match flush {
+            Flush::File(file) => self.sync(file),
+            Flush::Directory(directory) => self.sync_directory(directory),
+        }
+    }
+
+    /// Flushes what does not depend on one another, at the same time.
+    pub fn sync_together(&self, flushes: &[Flush<'_>]) -> Io<()> {
+        self.together(flushes, |flush| self.flush(*flush))
+    }
+
+    /// Removes entries of a directory, at the same time: on some file systems a removal waits for the disk.
+    pub fn unlink_together(&self, dir: BorrowedFd<'_>, names: &[Vec<u8>]) -> Io<()> {
+        self.together(names, |name| self.unlink(dir, name))
+    }
+
+    /// Makes calls that mostly wait, and do not depend on one another, at the same time; with a gate one after another, so
+    /// that it sees the same steps every time. All are made; the first error is returned.
+    fn together<T: Sync>(&self, calls: &[T], call: impl Fn(&T) -> Io<()> + Sync) -> Io<()> {
+        let next = AtomicUsize::new(0);
+        let work = || {
+            let mut result = Ok(());
+            while let Some(one) = calls.get(next.fetch_add(1, Ordering::Relaxed)) {
+                result = result.and(call(one));
+            }
+            result
+        };
+        let helpers = match self.0 {
+            Some(_) => 0,
+            None => calls.len().min(WAITERS).saturating_sub(1),
+        };
+        std::thread::scope(|scope| {
+            // Who cannot have a thread does the work alone.
+            let spawn = || std::thread::Builder::new().spawn_scoped(scope, work).ok();
+            let helping: Vec<_> = (0..helpers).map_while(|_| spawn()).collect();
+            helping.into_iter().fold(work(), |result, helper| {
+                let other = helper.join();
+                result.and(other.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            })
+        })
     }
 
     pub fn sync_all(&self, on: BorrowedFd<'_>) -> Io<()> {

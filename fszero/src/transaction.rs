@@ -15,9 +15,10 @@ use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
-use crate::publish::Publication;
+use crate::publish::{Owed, Publication};
 use crate::record::{Batch, Record};
 use crate::restore;
+use crate::round::Round;
 use crate::snapshot::Manifest;
 use crate::stage::{Planned, Stager, Work};
 use crate::view::View;
@@ -154,14 +155,17 @@ impl Cell {
         }
     }
 
-    /// Publishes what is staged; on a refusal only what this call published is taken back.
-    fn land(&mut self, epoch: Epoch, token: &CancelToken) -> Result<(), Box<CommitFailure>> {
+    /// Publishes what is staged; on a refusal only what this call published is taken back. For `owed` see
+    /// [`Publication::publish`].
+    fn land(&mut self, epoch: Epoch, token: &CancelToken, owed: Option<&mut Owed>) -> Result<(), Box<CommitFailure>> {
         let mut begun = Vec::new();
         let effects: Vec<_> = self.work.effects.iter().cloned().collect();
-        let published = self.publication(epoch, token).publish(effects.into_iter(), &mut begun);
+        let publication = self.publication(epoch, token);
+        let published = publication.publish(effects.iter().cloned(), &mut begun, owed);
         match published {
             Ok(()) => {
-                if !begun.is_empty() {
+                if !effects.is_empty() {
+                    // Even where none of them came to anything: what a command does next must not be hidden by them.
                     let mut next = self.work.clone();
                     next.land();
                     self.step(next);
@@ -171,7 +175,7 @@ impl Cell {
             }
             Err(refusal) => {
                 let mut restoration = Restoration::default();
-                let withdrawn = restore::restore(&self.shared, &begun, false).and_then(|done| {
+                let withdrawn = restore::restore(&self.shared, &self.begin.cell, &begun, false).and_then(|done| {
                     restoration = done;
                     self.withdraw(&begun)
                 });
@@ -197,7 +201,9 @@ impl Cell {
         };
         let records: Vec<_> = batches.iter().map(withdrawn).collect();
         if !records.is_empty() {
-            self.shared.journal.append(records, false)?;
+            // What a command did must not be told anew after something published before it was taken back, too.
+            let sync = self.shared.power() && batches.iter().any(Batch::is_of_command);
+            self.shared.journal.append(records, sync)?;
         }
         Ok(())
     }
@@ -215,7 +221,7 @@ impl Cell {
         }
         self.work = Work::default();
         self.history.clear();
-        let mut restoration = restore::restore(&self.shared, &self.batches, false)?;
+        let mut restoration = restore::restore(&self.shared, &self.begin.cell, &self.batches, false)?;
         restoration.conflicts.splice(0..0, std::mem::take(&mut self.owed));
         if self.journalled()? {
             self.shared.journal.append(
@@ -264,20 +270,29 @@ impl Cell {
         }
         token.check().map_err(plain)?;
         self.shared.fence(epoch).map_err(plain)?;
-        self.land(epoch, token)?;
-        token.check().map_err(plain)?;
+        let mut owed = Owed::default();
+        self.land(epoch, token, Some(&mut owed))?;
+        let late = std::mem::take(&mut owed.objects);
+        self.record(epoch, seal, token, owed.round).map_err(|e| {
+            self.shared.store.put_back(late);
+            plain(e)
+        })
+    }
+
+    /// Writes the commit record: the point of no return. What `round` holds becomes durable together with it.
+    fn record(&self, epoch: Epoch, seal: CommitSeal, token: &CancelToken, round: Round) -> Result<CommitRecord, Error> {
+        token.check()?;
         let power = self.shared.power();
         if power && self.batches.iter().any(Batch::is_captured) {
             // What commands wrote was flushed by nobody.
-            let root = self.shared.tree.root();
-            let synced = self.shared.seam.sync_all(root);
-            synced.map_err(|e| plain(Error::from_io(&e, "flushing what commands wrote")))?;
+            let synced = self.shared.seam.sync_all(self.shared.tree.root());
+            synced.map_err(|e| Error::from_io(&e, "flushing what commands wrote"))?;
         }
         let mut objects = Vec::new();
-        let pending = self.shared.pending_inline(&mut objects).map_err(plain)?;
+        let pending = self.shared.pending_inline(&mut objects)?;
         if let Err(e) = self.shared.store.make_durable(&pending.large) {
             pending.give_back(&self.shared.store);
-            return Err(plain(e));
+            return Err(e);
         }
         let cell = self.begin.cell.clone();
         let record = Record::Commit {
@@ -286,7 +301,7 @@ impl Cell {
             seal: seal.clone(),
             objects,
         };
-        match self.shared.journal.append(vec![record], power) {
+        match self.shared.journal.append_with(vec![record], power.then_some(round)) {
             Ok(sequence) => Ok(CommitRecord {
                 sequence,
                 cell,
@@ -295,18 +310,9 @@ impl Cell {
             }),
             Err(e) => {
                 pending.give_back(&self.shared.store);
-                Err(plain(e))
+                Err(e)
             }
         }
-    }
-}
-
-impl Batch {
-    /// Tells whether a command did it.
-    pub fn is_captured(&self) -> bool {
-        self.effects
-            .iter()
-            .any(|effect| matches!(effect, crate::record::Effect::Captured { .. }))
     }
 }
 
@@ -356,7 +362,7 @@ impl Transaction for Cell {
         let late = self.batches.get(batches..).unwrap_or_default().to_vec();
         let mut restoration = Restoration::default();
         if !late.is_empty() {
-            restoration = restore::restore(&self.shared, &late, false)?;
+            restoration = restore::restore(&self.shared, &self.begin.cell, &late, false)?;
             self.withdraw(&late)?;
             self.batches.truncate(batches);
         }
@@ -401,7 +407,7 @@ impl Transaction for Cell {
         self.check()?;
         token.check()?;
         self.shared.fence(epoch)?;
-        self.land(epoch, token).map_err(|failure| {
+        self.land(epoch, token, None).map_err(|failure| {
             self.owed.append(&mut self.left);
             failure.error
         })?;

@@ -275,6 +275,7 @@ impl SourceView for View {
     }
 
     fn read(&self, path: &WorkspacePath, token: &CancelToken) -> Result<FileContent, Error> {
+        token.check()?;
         let at = self.canonical(path, true)?;
         let origin = match self.file_slot(&at)? {
             Located::Live(origin) => origin,

@@ -14,4 +14,6 @@ pub enum Code {
     Rust(Box<crate::rust::code::RustCode>),
     /// Scopes, values and imports of a language with classes and modules.
     Objects(Box<crate::objects::code::ObjectCode>),
+    /// Scopes, written types and imports of a language whose declarations carry types.
+    Declared(Box<crate::declared::code::DeclaredCode>),
 }

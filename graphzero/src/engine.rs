@@ -1,5 +1,6 @@
 //! The engine: routes each mode, retries when files change under a query, keeps worlds.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use zero_contracts::find::{FindMode, FindRequest, FindResult};
@@ -22,6 +23,9 @@ pub struct GraphConfig {
     pub threads: usize,
     /// Source files with more bytes are not parsed (`too_large`). Default 8 MiB.
     pub parse_bytes: u64,
+    /// Directory of the persisted index; none: in memory alone. It must lie outside every workspace, and belongs to this engine
+    /// alone. Several processes may share it.
+    pub index: Option<PathBuf>,
 }
 
 impl Default for GraphConfig {
@@ -29,6 +33,7 @@ impl Default for GraphConfig {
         Self {
             threads: std::thread::available_parallelism().map_or(1, usize::from).min(8),
             parse_bytes: 8 << 20,
+            index: None,
         }
     }
 }
@@ -45,6 +50,13 @@ impl GraphConfig {
     #[must_use]
     pub const fn parse_bytes(mut self, bytes: u64) -> Self {
         self.parse_bytes = bytes;
+        self
+    }
+
+    /// Keeps facts in a directory, too.
+    #[must_use]
+    pub fn index(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.index = Some(directory.into());
         self
     }
 }
@@ -86,8 +98,10 @@ impl GraphZero {
         if config.parse_bytes == 0 {
             return Err(Error::invalid("`parse_bytes` must be at least 1").with_path("parse_bytes"));
         }
+        let memory = config.index.as_deref().map(Memory::persisted).unwrap_or_default();
         Ok(Self {
             config,
+            memory,
             ..Self::default()
         })
     }
@@ -97,10 +111,18 @@ impl GraphZero {
         self.memory.len()
     }
 
-    /// Drops what is known of contents that `keep` does not want.
-    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool) {
-        self.memory.collect(keep);
+    /// Returns the size of the persisted index in bytes.
+    pub fn persisted_bytes(&self) -> u64 {
+        self.memory.persisted_bytes()
+    }
+
+    /// Drops what is known of contents that `keep` does not want, also on disk; returns the bytes freed there.
+    ///
+    /// # Errors
+    /// Errors of the file system; `cancelled` and `deadline` from the token.
+    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, token: &CancelToken) -> Result<u64, Error> {
         self.worlds.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.memory.collect(keep, token)
     }
 
     fn limits(&self) -> Limits {

@@ -86,6 +86,12 @@ pub fn languages() -> &'static [&'static dyn Language] {
         &crate::typescript::TypeScriptLanguage,
         #[cfg(feature = "python")]
         &crate::python::PythonLanguage,
+        #[cfg(feature = "go")]
+        &crate::go::GoLanguage,
+        #[cfg(feature = "java")]
+        &crate::java::JavaLanguage,
+        #[cfg(feature = "c")]
+        &crate::c::CLanguage,
     ]
 }
 

@@ -3,6 +3,8 @@
 mod answer;
 pub mod code;
 mod cursor;
+#[allow(dead_code)] // a build without languages of this family
+pub mod declared;
 mod engine;
 pub mod facts;
 mod facts_builder;
@@ -13,6 +15,7 @@ mod memo;
 pub mod objects;
 mod outline;
 pub mod parse;
+mod persist;
 mod pool;
 pub mod program;
 mod scope;
@@ -25,6 +28,12 @@ mod tree;
 pub mod truth;
 mod world;
 
+#[cfg(feature = "c")]
+pub mod c;
+#[cfg(feature = "go")]
+pub mod go;
+#[cfg(feature = "java")]
+pub mod java;
 #[cfg(feature = "python")]
 pub mod python;
 #[cfg(feature = "rust")]

@@ -4,7 +4,8 @@ use zero_contracts::read::OutlineItem;
 use zero_contracts::{LineRange, TextRange};
 
 use crate::answer;
-use crate::facts::{DefId, FileFacts};
+use crate::facts::{DefId, FileFacts, Kind};
+use crate::language::Lang;
 use crate::world::{Query, separator};
 
 /// Longest signature in an outline, in characters.
@@ -19,6 +20,8 @@ pub fn outline(facts: &FileFacts, bytes: &[u8]) -> Vec<OutlineItem> {
     let mut defs: Vec<DefId> = (0..facts.defs.len() as DefId).collect();
     defs.sort_by_key(|&def| (facts.defs[def as usize].full.start, facts.defs[def as usize].at.start));
     defs.into_iter()
+        // Only Rust writes blocks for implementations; elsewhere one method outside its type is all there is in it.
+        .filter(|&id| facts.lang == Lang::Rust || facts.defs[id as usize].kind != Kind::Impl)
         .filter_map(|id| {
             let def = &facts.defs[id as usize];
             let last = def.full.end.saturating_sub(1).max(def.full.start);
@@ -55,7 +58,7 @@ pub fn symbol(facts: &FileFacts, bytes: &[u8], symbol: &str) -> Vec<TextRange> {
         .defs
         .iter()
         .enumerate()
-        .filter(|(_, def)| def.name == name && def.kind != crate::facts::Kind::Impl)
+        .filter(|(_, def)| def.name == name && def.kind != Kind::Impl)
         .filter(|(id, _)| {
             let chain: Vec<String> = facts.chain(*id as DefId).into_iter().map(str::to_owned).collect();
             // The content alone does not tell its module path: a longer query agrees if the chain is its tail.

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use zero_contracts::find::Skipped;
@@ -15,6 +16,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, Workspac
 use crate::facts::FileFacts;
 use crate::language::{self, Lang, Language};
 use crate::parse::Parsing;
+use crate::persist::{Fresh, Key, Persisted};
 use crate::pool;
 use crate::scope::Scope;
 
@@ -72,8 +74,15 @@ pub struct Memory {
     /// Content of a path under a settled stamp.
     stamps: RwLock<HashMap<WorkspacePath, Vec<(u128, Known)>>>,
     /// Facts of contents.
-    facts: RwLock<HashMap<(Digest, Lang), Arc<FileFacts>>>,
+    facts: RwLock<HashMap<Key, Arc<FileFacts>>>,
+    /// The index on disk, if the host gave a place for it.
+    persisted: Option<Persisted>,
+    /// What is not on disk yet.
+    fresh: Mutex<Fresh>,
 }
+
+/// So many new contents are written at once; fewer wait for more, or for the end.
+const BATCH: usize = 64;
 
 #[derive(Clone, Debug)]
 enum Known {
@@ -134,6 +143,13 @@ fn walk(
 }
 
 impl Memory {
+    /// Makes a memory that keeps facts in a directory, too.
+    pub fn persisted(directory: &Path) -> Self {
+        let mut memory = Self::default();
+        memory.persisted = Some(Persisted::open(directory));
+        memory
+    }
+
     /// Walks a view and brings the facts of its sources up to date. The whole tree is walked, because what a use refers
     /// to may lie outside the scope, and besides it whatever the scope names that ignore rules exclude.
     ///
@@ -182,6 +198,9 @@ impl Memory {
                 tree.sources.push(TreeFile { entry, status });
             }
         }
+        if let Some(persisted) = self.persisted.as_ref().filter(|_| !missing.is_empty()) {
+            persisted.reload();
+        }
         let results = {
             let sources = &tree.sources;
             pool::map(
@@ -197,7 +216,7 @@ impl Memory {
         };
         let mut stamps = self.stamps.write().unwrap_or_else(PoisonError::into_inner);
         let mut gone = Vec::new();
-        for ((at, _, _), loaded) in missing.iter().zip(results) {
+        for ((at, _, lang), loaded) in missing.iter().zip(results) {
             let file = &mut tree.sources[*at];
             let Some((entry, known)) = loaded else {
                 gone.push(*at);
@@ -211,6 +230,13 @@ impl Memory {
                 Known::Skipped(why) => Status::Skipped(why.clone()),
             };
             if file.entry.stamp.settled {
+                if let (Known::Facts(digest, _), Some(persisted)) = (&known, &self.persisted) {
+                    let (path, stamp, key) = (&file.entry.path, file.entry.stamp.value, (*digest, *lang));
+                    if persisted.stamp(path, stamp) != Some(key) {
+                        let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+                        fresh.stamps.push((path.clone(), stamp, key));
+                    }
+                }
                 let list = stamps.entry(file.entry.path.clone()).or_default();
                 list.retain(|(stamp, _)| *stamp != file.entry.stamp.value);
                 list.insert(0, (file.entry.stamp.value, known));
@@ -221,6 +247,7 @@ impl Memory {
         for at in gone.into_iter().rev() {
             tree.sources.remove(at);
         }
+        self.save(BATCH, limits.threads, token)?;
         Ok(tree)
     }
 
@@ -236,6 +263,15 @@ impl Memory {
     ) -> Result<Option<(Entry, Known)>, Error> {
         if entry.bytes > limits.parse_bytes {
             return Ok(Some((entry.clone(), Known::Skipped("too_large".into()))));
+        }
+        // A stamp that another process saw names the content; its facts may be on disk.
+        let stamped = self.persisted.as_ref().filter(|_| entry.stamp.settled);
+        if let Some((digest, _)) = stamped
+            .and_then(|persisted| persisted.stamp(&entry.path, entry.stamp.value))
+            .filter(|(_, known)| *known == lang)
+            && let Some(facts) = self.known((digest, lang))
+        {
+            return Ok(Some((entry.clone(), Known::Facts(digest, facts))));
         }
         let content = match view.read(&entry.path, parsing.token()) {
             Ok(content) => content,
@@ -260,21 +296,61 @@ impl Memory {
         bytes: &[u8],
         parsing: &mut Parsing<'_>,
     ) -> Result<Option<Arc<FileFacts>>, Error> {
-        let known = self
-            .facts
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&(digest, lang))
-            .cloned();
-        if let Some(facts) = known {
+        if let Some(facts) = self.known((digest, lang)) {
             return Ok(Some(facts));
         }
         let Some(text) = std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else {
             return Ok(None);
         };
         let facts = Arc::new(language.facts(lang, text, parsing)?);
+        if self.persisted.is_some() {
+            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+            fresh.facts.push(((digest, lang), Arc::clone(&facts)));
+        }
+        Ok(Some(self.remember((digest, lang), facts)))
+    }
+
+    /// Returns the facts of a content from memory, or from disk.
+    fn known(&self, key: Key) -> Option<Arc<FileFacts>> {
+        let facts = self.facts.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = facts.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        drop(facts);
+        let facts = self.persisted.as_ref()?.facts(key)?;
+        Some(self.remember(key, Arc::new(facts)))
+    }
+
+    fn remember(&self, key: Key, facts: Arc<FileFacts>) -> Arc<FileFacts> {
         let mut all = self.facts.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Some(Arc::clone(all.entry((digest, lang)).or_insert(facts))))
+        Arc::clone(all.entry(key).or_insert(facts))
+    }
+
+    /// Writes what is new to the index on disk, if it is as much as `least` contents.
+    ///
+    /// # Errors
+    /// `cancelled` and `deadline` from the token. A disk that takes nothing is no error: the index is a help, not a record.
+    pub fn save(&self, least: usize, threads: usize, token: &CancelToken) -> Result<(), Error> {
+        let Some(persisted) = &self.persisted else {
+            return Ok(());
+        };
+        let fresh = {
+            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+            if fresh.facts.len().max(fresh.stamps.len()) < least.max(1) {
+                return Ok(());
+            }
+            std::mem::take(&mut *fresh)
+        };
+        match persisted.save(&fresh, threads, token) {
+            Err(error) if matches!(error.kind, ErrorKind::Cancelled | ErrorKind::Deadline) => {
+                // What was learnt is not lost: the next call writes it.
+                let mut later = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+                later.facts.extend(fresh.facts);
+                later.stamps.extend(fresh.stamps);
+                Err(error)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Returns how many contents are known.
@@ -282,8 +358,11 @@ impl Memory {
         self.facts.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Forgets the facts of contents that `keep` does not want.
-    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool) {
+    /// Forgets the facts of contents that `keep` does not want, on disk, too; returns the bytes freed there.
+    ///
+    /// # Errors
+    /// Errors of the file system; `cancelled` and `deadline` from the token.
+    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, token: &CancelToken) -> Result<u64, Error> {
         self.facts
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -296,6 +375,27 @@ impl Memory {
             });
         }
         stamps.retain(|_, list| !list.is_empty());
+        drop(stamps);
+        {
+            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
+            fresh.facts.retain(|((digest, _), _)| keep(digest));
+            fresh.stamps.retain(|(_, _, (digest, _))| keep(digest));
+        }
+        self.persisted
+            .as_ref()
+            .map_or(Ok(0), |persisted| persisted.collect(keep, token))
+    }
+
+    /// Returns the size of the index on disk in bytes.
+    pub fn persisted_bytes(&self) -> u64 {
+        self.persisted.as_ref().map_or(0, Persisted::bytes)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // The last few contents that were learnt; without them the next process parses them again.
+        let _ = self.save(1, 1, &CancelToken::new());
     }
 }
 

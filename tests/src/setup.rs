@@ -68,7 +68,7 @@ fn wait_for(mut there: impl FnMut() -> bool) {
 struct Denying(Vec<Operation>);
 
 impl Policy for Denying {
-    fn check(&self, operation: Operation, _: &[Value]) -> Result<(), String> {
+    fn check(&self, operation: Operation, _: &[Value], _: &CancelToken) -> Result<(), String> {
         if self.0.contains(&operation) {
             Err(format!("this host does not allow z.{operation}"))
         } else {

@@ -53,5 +53,5 @@ pub fn has_nextest() -> bool {
 
 fn shown(command: &Command) -> String {
     let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
-    format!("cargo {}", words.join(" "))
+    format!("{} {}", command.get_program().to_string_lossy(), words.join(" "))
 }

@@ -7,19 +7,25 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
 
 use crate::cargo::{cargo, has_nextest, run, workspace};
-use crate::vendor;
+use crate::{notices, vendor};
 
 /// The engines, which may depend on the contracts and on nothing else of the workspace.
 pub const ENGINES: [&str; 3] = ["fszero", "graphzero", "tokenzero"];
 
-/// Who may compose engines: the hub, and what checks and measures them.
-const COMPOSERS: [&str; 3] = ["zerostack", "zero-tests", "xtask"];
+/// Who may compose engines: the hub, and what checks and measures them (`zero-conformance` in its tests alone).
+const COMPOSERS: [&str; 4] = ["zerostack", "zero-tests", "zero-conformance", "xtask"];
 
 /// Packages that mean V8.
 const V8: [&str; 2] = ["v8", "deno_core"];
 
 /// Only these may need V8 to build.
-const V8_HOUSES: [&str; 4] = ["zerostack", "zero-frame-snapshot", "zero-kernel", "zero-tests"];
+const V8_HOUSES: [&str; 5] = [
+    "zerostack",
+    "zero-frame-snapshot",
+    "zero-kernel",
+    "zero-kernel-node",
+    "zero-tests",
+];
 
 /// Checks every rule and prints one line for each; with `prove_vendoring` each engine is also vendored and tested alone.
 pub fn conformance(prove_vendoring: bool) -> Result<()> {
@@ -43,6 +49,10 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
         ("V8 stays in the hub".into(), v8_stays_in_the_hub(&metadata)?),
         ("every dependency has its reason".into(), reasons(&metadata)?),
     ];
+    results.push((
+        "the third-party notices say what is linked".into(),
+        notices::check().err().map(|e| e.to_string()).into_iter().collect(),
+    ));
     let runner: &[&str] = if has_nextest() {
         &["nextest", "run", "--package"]
     } else {
@@ -52,6 +62,24 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
     results.push((
         "contracts round-trip in both forms".into(),
         round_trips.into_iter().collect(),
+    ));
+    println!();
+    let suites = run(cargo(&[
+        "run",
+        "--quiet",
+        "--package",
+        "zero-conformance",
+        "--example",
+        "table",
+        "--",
+    ])
+    .arg("--json")
+    .arg(workspace().join("target/conformance.json")))
+    .err()
+    .map(|e| e.to_string());
+    results.push((
+        "engines keep their contracts, and every seeded defect is caught (target/conformance.json)".into(),
+        suites.into_iter().collect(),
     ));
     if prove_vendoring {
         for engine in ENGINES {

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use serde_json::Value;
@@ -16,16 +16,19 @@ use zero_contracts::files::{BeginTransaction, ReadLog};
 use zero_contracts::ledger::ConfinementTier;
 use zero_contracts::response::CaptureTier;
 use zero_contracts::{
-    Budgets, CancelToken, CellId, Digest, Error, ErrorKind, Result, SourceView, Transaction, WorkspacePath,
+    Budgets, CancelToken, CellId, Content, Digest, Error, ErrorKind, Result, SessionName, SourceView, Transaction,
+    WorkspacePath,
 };
 use zero_supervisor::lease::Lease;
 
+use crate::admission::Interrupt;
+use crate::config::OnOutput;
 use crate::facts::Facts;
-
 use crate::frame::{CallHandler, CallReply, CallRequest};
 use crate::kernel::Kernel;
 use crate::ops;
 use crate::ops::run::Runs;
+use crate::outbox::Intents;
 use crate::sessions::Head;
 
 /// Locks a mutex whose data stays consistent even if a holder panicked.
@@ -39,12 +42,20 @@ pub struct Cell {
     pub kernel: Arc<Kernel>,
     /// Its name.
     pub id: CellId,
+    /// Its session.
+    pub session: SessionName,
     /// Its budgets.
     pub budgets: Budgets,
     /// Variables that each of its commands gets.
     pub env: BTreeMap<String, String>,
     /// Where its commands start.
     pub cwd: WorkspacePath,
+    /// What its commands read that name no input.
+    pub stdin: Option<Content>,
+    /// Gets the output of its commands while they run.
+    pub on_output: Option<OnOutput>,
+    /// Ends its calls that are at work.
+    pub interrupt: Interrupt,
     /// Where the session stood when the cell began.
     pub head: Head,
     /// The facts of its session, loaded at first use.
@@ -55,12 +66,16 @@ pub struct Cell {
     pub reads: Mutex<ReadLog>,
     /// Its commands.
     pub runs: Runs,
+    /// The effects on the outside world that it staged.
+    pub(crate) intents: Mutex<Intents>,
     /// What it did, for event and ledger.
     pub record: Mutex<CellRecord>,
     /// Bytes read from the workspace, the store and outside.
     pub bytes_read: AtomicU64,
     lease: Mutex<Option<Arc<Lease>>>,
     view: RwLock<Arc<dyn SourceView>>,
+    /// Whether anything was looked at in the tree.
+    looked: AtomicBool,
     gate: Gate,
 }
 
@@ -132,12 +147,20 @@ impl Drop for Inside<'_> {
 pub struct CellStart {
     /// Its name.
     pub id: CellId,
+    /// Its session.
+    pub session: SessionName,
     /// Its budgets.
     pub budgets: Budgets,
     /// Variables that each of its commands gets.
     pub env: BTreeMap<String, String>,
     /// Where its commands start.
     pub cwd: WorkspacePath,
+    /// What its commands read that name no input.
+    pub stdin: Option<Content>,
+    /// Gets the output of its commands while they run.
+    pub on_output: Option<OnOutput>,
+    /// Ends its calls that are at work.
+    pub interrupt: Interrupt,
     /// Where the session stands.
     pub head: Head,
 }
@@ -148,9 +171,13 @@ impl Cell {
         let view = RwLock::new(kernel.files.live());
         let CellStart {
             id,
+            session,
             budgets,
             env,
             cwd,
+            stdin,
+            on_output,
+            interrupt,
             head,
         } = start;
         Self {
@@ -158,23 +185,35 @@ impl Cell {
             lease: Mutex::default(),
             kernel,
             id,
+            session,
             budgets,
             env,
             cwd,
+            stdin,
+            on_output,
+            interrupt,
             head,
             facts: Mutex::default(),
             transaction: Mutex::default(),
             reads: Mutex::default(),
+            intents: Mutex::default(),
             record: Mutex::default(),
             bytes_read: AtomicU64::new(0),
             view,
+            looked: AtomicBool::new(false),
             gate: Gate::default(),
         }
     }
 
     /// Returns the tree as the cell sees it now.
     pub fn view(&self) -> Arc<dyn SourceView> {
+        self.looked.store(true, Ordering::Relaxed);
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether the cell looked at the tree.
+    pub fn has_looked(&self) -> bool {
+        self.looked.load(Ordering::Relaxed)
     }
 
     /// Returns the workspace lease, which the cell holds from its first effect to its end. Whoever gets it first ends what
@@ -198,6 +237,15 @@ impl Cell {
         lock(&self.lease).take()
     }
 
+    /// How the cell's transaction begins.
+    pub(crate) fn begin_transaction(&self) -> BeginTransaction {
+        BeginTransaction {
+            cell: self.id.clone(),
+            session: self.session.clone(),
+            staged_bytes: self.budgets.staged_bytes,
+        }
+    }
+
     /// Does something with the cell's transaction, which is begun if there is none, and renews the view.
     ///
     /// # Errors
@@ -205,11 +253,7 @@ impl Cell {
     pub fn with_transaction<T>(&self, work: impl FnOnce(&mut dyn Transaction) -> Result<T>) -> Result<T> {
         let mut slot = lock(&self.transaction);
         if slot.is_none() {
-            *slot = Some(self.kernel.files.begin(BeginTransaction {
-                cell: self.id.clone(),
-                session: self.kernel.config.session.clone(),
-                staged_bytes: self.budgets.staged_bytes,
-            })?);
+            *slot = Some(self.kernel.files.begin(self.begin_transaction())?);
         }
         let Some(transaction) = slot.as_mut() else {
             return Err(Error::new(
@@ -251,12 +295,14 @@ impl Cell {
 
     fn answer(self: &Arc<Self>, request: CallRequest) -> Result<CallReply> {
         let _inside = self.gate.enter()?;
-        let token: &CancelToken = &request.cancel;
+        let interruptible = self.interrupt.enter(&request.cancel);
+        let token: &CancelToken = &interruptible.token;
         token.check()?;
+        let _entered = tracing::debug_span!("call", name = request.name).entered();
         let arguments: Vec<Value> = serde_json::from_str(&request.arguments)
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {
-            policy.check(request.operation, &arguments).map_err(|why| {
+            policy.check(request.operation, &arguments, token).map_err(|why| {
                 Error::new(
                     ErrorKind::Denied,
                     format!("the host's policy denies z.{}: {why}", request.name),

@@ -8,8 +8,12 @@ use std::time::Duration;
 use serde_json::Value;
 use zero_contracts::files::Durability;
 use zero_contracts::{
-    Budgets, CancelToken, Error, FileEngine, Operation, SessionName, StructureEngine, TokenEngine, WorkspacePath,
+    Budgets, CancelToken, CellId, Content, Error, FileEngine, Operation, SessionName, StructureEngine, TokenEngine,
+    WorkspacePath,
 };
+
+use crate::admission::Interrupt;
+use crate::outbox::Effects;
 
 /// How a kernel is opened. `KernelConfig::new(root)` gives the documented defaults.
 #[derive(Clone)]
@@ -38,6 +42,8 @@ pub struct KernelConfig {
     pub policy: Option<Arc<dyn Policy>>,
     /// Engines to use in place of the shipped ones.
     pub engines: Engines,
+    /// Effects on the outside world that cells may ask for.
+    pub effects: Effects,
     /// Cells that run at once; more wait.
     pub concurrent_cells: usize,
 }
@@ -58,6 +64,7 @@ impl KernelConfig {
             durability: Durability::default(),
             policy: None,
             engines: Engines::default(),
+            effects: Effects::default(),
             concurrent_cells: 16,
         }
     }
@@ -107,28 +114,64 @@ pub struct Engines {
 
 /// May deny any call before it happens.
 pub trait Policy: Send + Sync {
-    /// Decides about one call; `arguments` are the JSON values the cell gave.
+    /// Decides about one call; `arguments` are the JSON values the cell gave. Whoever takes long here stops when the token
+    /// ends.
     ///
     /// # Errors
     /// The reason for a denial; the cell gets it as `denied`.
-    fn check(&self, operation: Operation, arguments: &[Value]) -> Result<(), String>;
+    fn check(&self, operation: Operation, arguments: &[Value], token: &CancelToken) -> Result<(), String>;
 }
 
 /// How one cell is run.
 #[derive(Clone, Default)]
 pub struct CellOptions {
-    /// Wall-clock time; without it the budget's.
+    /// The cell's name, for [`ZeroKernel::cancel`](crate::ZeroKernel::cancel); never one that was used before. Without it
+    /// the kernel makes one.
+    pub id: Option<CellId>,
+    /// Wall-clock time; without it the budget's. Zero: the cell is parsed, and nothing runs.
     pub timeout: Option<Duration>,
     /// Budgets; without them the kernel's.
     pub budgets: Option<Budgets>,
     /// Cancels the cell. The kernel never cancels it itself.
     pub cancel: Option<CancelToken>,
+    /// Ends the calls that are at work, and lets the cell go on.
+    pub interrupt: Option<Interrupt>,
     /// Values that the cell sees as `input`.
     pub input: Option<BTreeMap<String, Value>>,
     /// Environment variables that every command of the cell gets.
     pub env: BTreeMap<String, String>,
+    /// What a command reads whose call names no `stdin`.
+    pub stdin: Option<Content>,
     /// Directory that commands start in; without it the root.
     pub cwd: Option<WorkspacePath>,
+    /// Gets the output of commands while they run.
+    pub on_output: Option<OnOutput>,
+}
+
+/// Gets the output of a cell's commands while they run, on the thread that drives the command: what takes long here holds
+/// the command up.
+pub type OnOutput = Arc<dyn Fn(Output<'_>) + Send + Sync>;
+
+/// A piece of output of a command that runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Output<'a> {
+    /// The cell.
+    pub cell: &'a CellId,
+    /// Which command of the cell: 0 for the first one started.
+    pub run: u64,
+    /// Which stream.
+    pub stream: OutputStream,
+    /// The bytes, as the command wrote them; a character may be cut in two.
+    pub bytes: &'a [u8],
+}
+
+/// A stream of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum OutputStream {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
 }
 
 /// Result with the error of the contracts.

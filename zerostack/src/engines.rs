@@ -19,12 +19,17 @@ pub(crate) fn files(config: &KernelConfig, root: &Path, store: &Path) -> Result<
     Ok(Arc::new(fszero::FsZero::open(shipped)?))
 }
 
-/// The engine that owns structure.
-pub(crate) fn structure(config: &KernelConfig) -> Arc<dyn StructureEngine> {
-    match &config.engines.structure {
-        Some(structure) => Arc::clone(structure),
-        None => Arc::new(graphzero::GraphZero::new()),
+/// The engine that owns structure; its index lives in the store, if the store lives on.
+pub(crate) fn structure(config: &KernelConfig, store: Option<&Path>) -> Result<Arc<dyn StructureEngine>> {
+    if let Some(structure) = &config.engines.structure {
+        return Ok(Arc::clone(structure));
     }
+    let shipped = graphzero::GraphConfig::default();
+    let shipped = match store {
+        Some(store) => shipped.index(store.join("graph")),
+        None => shipped,
+    };
+    Ok(Arc::new(graphzero::GraphZero::open(shipped)?))
 }
 
 /// The engine that owns output.

@@ -52,6 +52,12 @@ impl Facts {
         self.changed
     }
 
+    /// Deletes every fact.
+    pub fn clear(&mut self) {
+        self.changed |= !self.facts.is_empty();
+        self.facts.clear();
+    }
+
     /// Stores the facts as they are now and returns their root; none if there are no facts.
     ///
     /// # Errors

@@ -4,9 +4,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 use serde_json::Value;
-use zero_contracts::{Error, ErrorKind, Handle};
+use zero_contracts::files::Durability;
+use zero_contracts::{CellId, Digest, Error, ErrorKind, Event, Handle, SessionName};
 
 use crate::config::Result;
+use crate::kernel::Kernel;
+use crate::sessions::Head;
 
 /// Writes the canonical JSON form of RFC 8785: keys in UTF-16 order, ECMAScript numbers, no white space.
 ///
@@ -14,6 +17,29 @@ use crate::config::Result;
 /// `internal` for a value that JSON cannot hold.
 pub fn canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     serde_jcs::to_vec(value).map_err(|e| Error::new(ErrorKind::Internal, format!("cannot write canonical JSON: {e}")))
+}
+
+/// Stores an event in its canonical form; its digest is its integrity digest.
+///
+/// # Errors
+/// `budget`, `io`.
+pub(crate) fn store_event(kernel: &Kernel, event: &mut Event) -> Result<Digest> {
+    kernel.objects.put(&canonical_json(event)?)
+}
+
+impl Kernel {
+    /// Moves a session's head by a cell without file effects; the caller holds the head lock. What changes the state
+    /// survives what the configured durability says; what only adds an event is not flushed.
+    ///
+    /// # Errors
+    /// `io`, `busy`.
+    pub(crate) fn append(&self, session: &SessionName, cell: &CellId, head: Head, changes_state: bool) -> Result<()> {
+        let flush = changes_state && self.config.durability == Durability::Power;
+        if flush {
+            self.files.flush()?;
+        }
+        self.sessions.append(session, cell, head, flush)
+    }
 }
 
 /// Milliseconds since 1970.

@@ -218,17 +218,45 @@ impl Sessions {
         })
     }
 
-    /// Records the event of a cell without file effects; the caller holds the session's head lock.
+    /// Tells whether a cell of this name was recorded.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn knows(&self, cell: &CellId) -> Result<bool> {
+        self.connection()
+            .prepare_cached("SELECT 1 FROM events WHERE cell = ?1")
+            .and_then(|mut query| query.exists([cell.as_str()]))
+            .map_err(sql)
+    }
+
+    /// Records the event of a cell without file effects; the caller holds the session's head lock. With `flush` it
+    /// survives a loss of power, otherwise the death of any process.
     ///
     /// # Errors
     /// `io`, `busy`.
-    pub fn append(&self, session: &SessionName, cell: &CellId, head: Head) -> Result<()> {
+    pub fn append(&self, session: &SessionName, cell: &CellId, head: Head, flush: bool) -> Result<()> {
         let mut connection = self.connection();
+        // In WAL mode `full` flushes the log at each commit, and with it every earlier one; `normal` only at checkpoints.
+        let mode = if flush { "full" } else { "normal" };
+        connection.pragma_update(None, "synchronous", mode).map_err(sql)?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(sql)?;
         append(&transaction, session, cell, head)?;
         transaction.commit().map_err(sql)
+    }
+
+    /// Returns the event of a cell; none if it has none yet.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub fn event_of(&self, cell: &CellId) -> Result<Option<Digest>> {
+        let row = self
+            .connection()
+            .prepare_cached("SELECT digest FROM events WHERE cell = ?1")
+            .and_then(|mut query| query.query_row([cell.as_str()], |row| row.get(0)).optional())
+            .map_err(sql)?;
+        digest(row)
     }
 
     /// Returns a session's latest events, newest first.
@@ -306,8 +334,8 @@ mod tests {
         {
             let sessions = Sessions::open(store.path()).unwrap();
             assert_eq!(sessions.head(&session).unwrap(), Head::default());
-            sessions.append(&session, &cell(1), head(1)).unwrap();
-            sessions.append(&session, &cell(2), head(2)).unwrap();
+            sessions.append(&session, &cell(1), head(1), false).unwrap();
+            sessions.append(&session, &cell(2), head(2), true).unwrap();
         }
         let sessions = Sessions::open(store.path()).unwrap();
         assert_eq!(sessions.head(&session).unwrap(), head(2));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use zero_contracts::edit::{EditReceipt, ReceiptStatus};
-use zero_contracts::event::EVENT_SCHEMA;
+use zero_contracts::event::HostAct;
 use zero_contracts::files::{CommitSeal, Restoration};
 use zero_contracts::ledger::ProcessCounts;
 use zero_contracts::response::{
@@ -15,18 +15,19 @@ use zero_contracts::response::{
 };
 use zero_contracts::tokens::{ProjectText, TextKind};
 use zero_contracts::{
-    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, ResourceLedger, Response,
+    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, Response, SessionName,
 };
 
 use crate::cell::{Cell, lock};
 use crate::config::Result;
 use crate::frame::{ConsoleLevel, FrameOutcome};
 use crate::kernel::Kernel;
-use crate::record::{canonical_json, handles_in, now_ms};
+use crate::record::{canonical_json, handles_in, now_ms, store_event};
 use crate::sessions::Head;
 
 /// A cell that never ran.
 pub(crate) struct Rejected<'a> {
+    pub(crate) session: &'a SessionName,
     pub(crate) id: CellId,
     pub(crate) source: &'a str,
     pub(crate) error: Error,
@@ -71,6 +72,7 @@ struct Report {
 /// Answers for a cell that never ran.
 pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     let Rejected {
+        session,
         id,
         source,
         error,
@@ -79,7 +81,7 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     let cancelled = error.kind == ErrorKind::Cancelled;
     let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Failed };
     let mut report = Report {
-        event: blank_event(kernel, &id, source),
+        event: blank_event(session, &id, Some(source)),
         value: None,
         console: String::new(),
         effects: EffectsReport {
@@ -92,7 +94,29 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
     report.event.disposition = Disposition::NeverAdmitted;
     report.event.ledger.wall_ms = milliseconds(started.elapsed());
     let event = record(kernel, &mut report);
-    report.into_response(event)
+    report.into_response(kernel, event)
+}
+
+/// Ends what the host did by itself: the changes that the cell holds are published, or taken back. `conflicts` are told
+/// whatever becomes of it.
+pub(crate) fn settle_act(cell: &Cell, act: HostAct, conflicts: Vec<PathConflict>, token: &CancelToken) -> Response {
+    let started = Instant::now();
+    let mut report = Report {
+        event: blank_event(&cell.session, &cell.id, None),
+        value: None,
+        console: String::new(),
+        effects: EffectsReport {
+            conflicts,
+            ..EffectsReport::default()
+        },
+    };
+    report.event.act = Some(act);
+    let event = match publish(cell, &mut report, None, token, started) {
+        Ok(event) => Some(event),
+        Err(failure) => take_back(cell, &mut report, failure, started),
+    };
+    drop(cell.take_lease());
+    report.into_response(&cell.kernel, event)
 }
 
 /// Ends a cell whose frame is gone and whose calls have all returned.
@@ -100,7 +124,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
     let kernel = &*cell.kernel;
     let counts = cell.runs.wait_empty(kernel.config.grace);
     let mut report = Report {
-        event: blank_event(kernel, &cell.id, source),
+        event: blank_event(&cell.session, &cell.id, Some(source)),
         value: None,
         console: String::new(),
         effects: EffectsReport::default(),
@@ -127,13 +151,18 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
         .map_err(|error| Failure::failed(Phase::Settling, error))
         .and_then(|()| judge(cell, &report.event, ended, counts, host))
         .and_then(|value| publish(cell, &mut report, value, host, started));
+    let committed = completed.is_ok();
     let event = match completed {
         Ok(event) => Some(event),
         Err(failure) => take_back(cell, &mut report, failure, started),
     };
     // The trees are empty (or their supervisors hold the lease themselves): let the next cell in.
     drop(cell.take_lease());
-    report.into_response(event)
+    let response = report.into_response(kernel, event);
+    if committed {
+        kernel.after_commit(cell, host);
+    }
+    response
 }
 
 /// Decides whether the cell completes, and with which value.
@@ -185,6 +214,14 @@ fn judge(
     let json = match ended.settled {
         Ok(json) => json,
         Err(error) if error.kind == ErrorKind::Syntax => return Err(Failure::failed(Phase::Rejected, error)),
+        // An interrupt is the host's doing, too.
+        Err(error) if error.kind == ErrorKind::Cancelled && cell.interrupt.has_fired() => {
+            return Err(Failure {
+                outcome: Outcome::Cancelled,
+                phase: Phase::Running,
+                error,
+            });
+        }
         Err(error) => return Err(Failure::of(error, Phase::Running, host)),
     };
     let cut_short: Vec<_> = ended
@@ -227,9 +264,10 @@ fn publish(
     if let Some(value) = value {
         report.show_value(cell, &value).map_err(settling)?;
     }
-    let _head = kernel.sessions.lock(kernel.session(), host).map_err(settling)?;
+    let intents = lock(&cell.intents).store(&*kernel.objects).map_err(settling)?;
+    let _head = kernel.lock_head(cell, host).map_err(settling)?;
     kernel.sessions.catch_up(&*kernel.files).map_err(settling)?;
-    let head = kernel.sessions.head(kernel.session()).map_err(settling)?;
+    let head = kernel.sessions.head(&cell.session).map_err(settling)?;
     let state = new_state(cell, head).map_err(settling)?;
     report.event.state = StateChange {
         before: head.state,
@@ -241,9 +279,15 @@ fn publish(
     let mut transaction = lock(&cell.transaction)
         .take()
         .filter(|transaction| !transaction.is_empty());
+    if transaction.is_none() && !intents.is_empty() {
+        // Intents are made durable by a commit record, too.
+        transaction = Some(kernel.files.begin(cell.begin_transaction()).map_err(settling)?);
+    }
     if let Some(transaction) = &transaction {
         report.note_effects(transaction.receipts(), transaction.staged_bytes());
     }
+    let intent_digests = intents.iter().map(|record| record.intent).collect();
+    report.event.effects = intents;
     report.event.outcome = Outcome::Completed;
     report.event.ledger.wall_ms = milliseconds(started.elapsed());
     let stored = report.store_event(kernel);
@@ -254,8 +298,7 @@ fn publish(
                 event: Some(event),
             };
             kernel
-                .sessions
-                .append(kernel.session(), &cell.id, next)
+                .append(&cell.session, &cell.id, next, state != head.state)
                 .map_err(settling)?;
             return Ok(event);
         };
@@ -270,10 +313,10 @@ fn publish(
             ));
         }
         let seal = CommitSeal {
-            session: kernel.session().clone(),
+            session: cell.session.clone(),
             state,
             event,
-            intents: Vec::new(),
+            intents: intent_digests,
         };
         match transaction.commit(Epoch(lease.epoch()), seal, host) {
             Ok(_) => Ok(event),
@@ -305,16 +348,13 @@ fn publish(
 fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
     let facts = lock(&cell.facts);
     match &*facts {
-        Some(facts) if facts.is_changed() => {
-            if facts.base() != head.state {
-                return Err(Error::new(
-                    ErrorKind::Conflict,
-                    "the session's state was changed by another cell meanwhile",
-                )
-                .retryable(true));
-            }
-            facts.store(&*cell.kernel.objects)
-        }
+        // A cell that saw the tree, too, must have seen both as one commit left them.
+        Some(facts) if facts.base() != head.state && (facts.is_changed() || cell.has_looked()) => Err(Error::new(
+            ErrorKind::Conflict,
+            "the session's state was changed by another cell meanwhile",
+        )
+        .retryable(true)),
+        Some(facts) if facts.is_changed() => facts.store(&*cell.kernel.objects),
         _ => Ok(head.state),
     }
 }
@@ -359,6 +399,7 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
     }
     report.value = None;
     report.event.value = None;
+    report.event.effects.clear();
     report.event.handles = report
         .effects
         .conflicts
@@ -380,12 +421,13 @@ fn take_back(cell: &Cell, report: &mut Report, failure: Failure, started: Instan
 
 /// Records the event of a cell that published nothing; none if even that fails.
 fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
+    let session = report.event.session.clone();
     let mut attempt = || -> Result<Handle> {
         let _head = kernel
             .sessions
-            .lock(kernel.session(), &CancelToken::with_timeout(Duration::from_secs(10)))?;
+            .lock(&session, &CancelToken::with_timeout(Duration::from_secs(10)))?;
         kernel.sessions.catch_up(&*kernel.files)?;
-        let head = kernel.sessions.head(kernel.session())?;
+        let head = kernel.sessions.head(&session)?;
         report.event.previous = head.event;
         if report.event.disposition == Disposition::NeverAdmitted {
             report.event.state = StateChange {
@@ -395,14 +437,11 @@ fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
             };
         }
         let event = report.store_event(kernel)?;
-        kernel.sessions.append(
-            kernel.session(),
-            &report.event.cell,
-            Head {
-                state: head.state,
-                event: Some(event),
-            },
-        )?;
+        let head = Head {
+            state: head.state,
+            event: Some(event),
+        };
+        kernel.append(&session, &report.event.cell, head, false)?;
         Ok(Handle::event(event))
     };
     let recorded = attempt();
@@ -412,29 +451,10 @@ fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
     recorded.ok()
 }
 
-fn blank_event(kernel: &Kernel, id: &CellId, source: &str) -> Event {
+fn blank_event(session: &SessionName, id: &CellId, source: Option<&str>) -> Event {
     Event {
-        schema: EVENT_SCHEMA.to_owned(),
-        session: kernel.session().clone(),
-        cell: id.clone(),
-        at_ms: now_ms(),
-        source: Some(Digest::of(source.as_bytes())),
-        outcome: Outcome::Failed,
-        error: None,
-        disposition: Disposition::None,
-        state: StateChange {
-            before: None,
-            after: None,
-            unchanged: true,
-        },
-        receipts: Vec::new(),
-        processes: Vec::new(),
-        external_reads: Vec::new(),
-        handles: Vec::new(),
-        ledger: ResourceLedger::default(),
-        value: None,
-        console: None,
-        previous: None,
+        source: source.map(|source| Digest::of(source.as_bytes())),
+        ..Event::blank(session.clone(), id.clone(), now_ms())
     }
 }
 
@@ -482,7 +502,7 @@ impl Report {
         ledger.tokens_visible += shown.shown.tokens;
         let text = canonical_json(&shown.value)?;
         ledger.bytes_visible += text.len() as u64;
-        self.event.value = Some(Digest::of(&text));
+        self.event.value = Some(kernel.objects.put(&text)?);
         self.event.handles = handles_in(&shown.value.0);
         self.event
             .handles
@@ -512,11 +532,18 @@ impl Report {
         Ok(())
     }
 
-    fn store_event(&self, kernel: &Kernel) -> Result<Digest> {
-        kernel.objects.put(&canonical_json(&self.event)?)
+    /// Stores the event, complete but for what was noted in the effects' report.
+    fn store_event(&mut self, kernel: &Kernel) -> Result<Digest> {
+        self.event.conflicts = self.effects.conflicts.clone();
+        self.event.ignored_paths = self.effects.ignored_paths;
+        self.event.capture = self.effects.capture;
+        store_event(kernel, &mut self.event)
     }
 
-    fn into_response(self, event: Option<Handle>) -> Response {
+    fn into_response(self, kernel: &Kernel, event: Option<Handle>) -> Response {
+        if let Some(event) = event {
+            kernel.subscribers.publish(event, &self.event);
+        }
         let Self {
             event: recorded,
             value,

@@ -129,4 +129,32 @@ impl Fixture {
             .map(|item| item.symbol.clone().unwrap_or_default())
             .collect()
     }
+
+    /// Compares answers with what is expected of them, one row a query: definitions as `mark kind symbol`, references as
+    /// `use > definition`, callers as qualified names, imports and importers as `path: import`.
+    #[allow(dead_code)] // a build without the languages that use it
+    pub fn check(&self, rows: &[(FindMode, &str, &[&str])]) {
+        for (mode, query, expected) in rows {
+            let found: Vec<String> = match mode {
+                FindMode::References => self.references(query),
+                FindMode::Callers => self.callers(query),
+                FindMode::Definitions => self
+                    .ask(*mode, query)
+                    .items
+                    .iter()
+                    .map(|item| {
+                        let (kind, symbol) = (item.kind.as_deref().unwrap_or(""), item.symbol.as_deref().unwrap_or(""));
+                        format!("{} {kind} {symbol}", self.at(item))
+                    })
+                    .collect(),
+                _ => self
+                    .ask(*mode, query)
+                    .items
+                    .iter()
+                    .map(|item| format!("{}: {}", item.path, item.symbol.as_deref().unwrap_or("")))
+                    .collect(),
+            };
+            assert_eq!(found, *expected, "{mode:?} {query}");
+        }
+    }
 }

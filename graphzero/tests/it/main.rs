@@ -1,6 +1,15 @@
 //! The engine over small trees in memory.
 
+#[cfg(feature = "c")]
+mod c;
+#[cfg(feature = "cpp")]
+mod cpp;
 mod fixtures;
+#[cfg(feature = "go")]
+mod go;
+#[cfg(feature = "java")]
+mod java;
+mod persisted;
 mod rust;
 mod trees;
 mod typescript_python;

@@ -24,7 +24,7 @@ impl Log {
     pub fn run(self) -> ExitCode {
         let events = || -> Result<Vec<serde_json::Value>, Error> {
             let kernel = ZeroKernel::open(self.workspace.config()?)?;
-            let entries = kernel.events(self.limit)?;
+            let entries = kernel.log(self.limit)?;
             Ok(entries
                 .into_iter()
                 .map(|entry| {

@@ -1,11 +1,12 @@
 //! `zero-kernel`: one-cell diagnostics and health checks of the ZeroStack kernel.
 //!
-//! Standard output carries exactly one JSON document; everything else goes to standard error. Exit codes: 0 Completed or
+//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages); everything else goes to standard error. Exit codes: 0 Completed or
 //! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
 
 mod doctor;
 mod exec;
 mod log;
+mod mcp;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,6 +31,8 @@ enum Command {
     Log(log::Log),
     /// Check every stored object and journal frame.
     Verify(doctor::Verify),
+    /// Serve the Model Context Protocol on standard input and output, with one tool: execute_cell.
+    Mcp(mcp::Mcp),
     /// Say what this machine allows and how the store is.
     Doctor(doctor::Doctor),
 }
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Exec(exec) => exec.run(),
         Command::Log(log) => log.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Mcp(mcp) => mcp.run(),
         Command::Doctor(doctor) => doctor.run(),
     }
 }

@@ -27,14 +27,13 @@ pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken
         Some(operations @ Value::Array(_)) => json::from_value(operations)?,
         Some(effect @ Value::Object(_)) => {
             let effect: EffectRequest = json::from_value(effect)?;
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!(
-                    "the host registered no effect channel; `{}` cannot be dispatched",
-                    effect.effect
-                ),
-            )
-            .with_path("effect"));
+            if options.verify.is_some() {
+                return Err(
+                    Error::invalid("`verify` is for changes of files; an effect is sent after the commit")
+                        .with_path("options.verify"),
+                );
+            }
+            return reply(&ApplyResult::Effect(crate::outbox::stage(cell, effect, token)?));
         }
         _ => {
             return Err(

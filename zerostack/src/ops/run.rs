@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use zero_supervisor::{Io, Processes, Reason, Spec, Stdin};
 
 use super::reply;
 use crate::cell::{Cell, lock};
-use crate::config::Commands;
+use crate::config::{Commands, Output, OutputStream};
 use crate::frame::CallReply;
 use crate::kernel::Kernel;
 
@@ -34,6 +35,7 @@ const CLEANUP: Duration = Duration::from_secs(5);
 pub struct Runs {
     owner: Mutex<Owner>,
     group: Mutex<Group>,
+    started: AtomicU64,
 }
 
 #[derive(Default)]
@@ -57,6 +59,11 @@ impl Runs {
         if let Some(processes) = &owner.processes {
             processes.close();
         }
+    }
+
+    /// Numbers a command that is about to run.
+    fn count(&self) -> u64 {
+        self.started.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Waits until every tree is proven empty.
@@ -200,7 +207,7 @@ fn spec(cell: &Cell, request: &RunRequest, argv: &[String]) -> Result<Spec> {
     }
     spec.env.extend(cell.env.iter().map(pair));
     spec.env.extend(options.env.iter().map(pair));
-    spec.stdin = stdin(cell, options.stdin.as_ref())?;
+    spec.stdin = stdin(cell, options.stdin.as_ref().or(cell.stdin.as_ref()))?;
     spec.timeout = options.timeout_ms.map(Duration::from_millis);
     spec.grace = kernel.config.grace;
     spec.cleanup = CLEANUP;
@@ -255,12 +262,27 @@ fn drive(
     let (mut stdout, mut stderr) = (objects.writer()?, objects.writer()?);
     let running = processes.spawn(spec).map_err(|e| error(&e))?;
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
+    let number = cell.runs.count();
+    let mut tell = cell.on_output.clone().map(|on_output| {
+        move |stream: supervisor::Stream, bytes: &[u8]| {
+            let stream = match stream {
+                supervisor::Stream::Stdout => OutputStream::Stdout,
+                supervisor::Stream::Stderr => OutputStream::Stderr,
+            };
+            on_output(Output {
+                cell: &cell.id,
+                run: number,
+                stream,
+                bytes,
+            });
+        }
+    });
     let outcome = {
         let (stdout, stderr): (&mut dyn Write, &mut dyn Write) = (&mut stdout, &mut stderr);
         running.drive(Io {
             stdout,
             stderr,
-            on_output: None,
+            on_output: tell.as_mut().map(|tell| tell as &mut supervisor::OnOutput<'_>),
             poll: Some(&mut poll),
         })
     };

@@ -145,7 +145,7 @@ impl Watch {
 }
 
 impl Policy for Watch {
-    fn check(&self, operation: Operation, _arguments: &[Value]) -> Result<(), String> {
+    fn check(&self, operation: Operation, _arguments: &[Value], _token: &CancelToken) -> Result<(), String> {
         if self.denied == Some(operation) {
             return Err("not today".into());
         }

@@ -109,7 +109,7 @@ fn the_event_is_read_back_and_chained() {
     let event = ws.value(&format!("return z.read('{}')", first.event.unwrap()));
     assert_eq!(event["receipts"][0]["path"], "a");
     assert_eq!(event["receipts"][0]["status"], "committed");
-    assert_eq!(ws.kernel.events(10).unwrap().len(), 4);
+    assert_eq!(ws.kernel.log(10).unwrap().len(), 4);
 }
 
 #[test]

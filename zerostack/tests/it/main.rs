@@ -13,8 +13,16 @@ mod hub_edit;
 mod hub_failures;
 mod hub_find;
 mod hub_host;
+mod hub_options;
 mod hub_read;
 mod hub_run;
+mod hub_session;
 mod hub_shell;
 mod hub_state;
 mod hub_support;
+mod hub_undo;
+mod outbox_stores;
+mod outbox_suite;
+mod outbox_support;
+#[cfg(feature = "postgres")]
+mod postgres_server;

@@ -6,7 +6,7 @@ use zero_contracts::{CancelToken, Error, ErrorKind, Handle, HandleKind, JsonValu
 
 use super::select::Selection;
 use super::{binary_view, directory_options, encoding, refuse, stored_view};
-use crate::cell::Cell;
+use crate::cell::{Cell, lock};
 
 /// Reads what a handle names.
 pub(super) fn read(cell: &Cell, handle: Handle, options: &ReadOptions, token: &CancelToken) -> Result<ReadResult> {
@@ -44,7 +44,13 @@ pub(super) fn read(cell: &Cell, handle: Handle, options: &ReadOptions, token: &C
                 .map_err(|e| Error::new(ErrorKind::Corrupt, format!("{handle} is not an event: {e}")))?;
             Ok(ReadResult::Record(JsonValue(event)))
         }
-        HandleKind::Effect => Err(Error::new(ErrorKind::NotFound, format!("no effect {handle} is known"))),
+        HandleKind::Effect => {
+            let staged = lock(&cell.intents).record(handle);
+            let record = staged.map_or_else(|| cell.kernel.effect(&handle), Ok)?;
+            let record = serde_json::to_value(record)
+                .map_err(|e| Error::new(ErrorKind::Internal, format!("an effect cannot be written as JSON: {e}")))?;
+            Ok(ReadResult::Record(JsonValue(record)))
+        }
     }
 }
 

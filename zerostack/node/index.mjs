@@ -1,0 +1,3 @@
+import kernel from './index.js';
+
+export const { Interrupt, ZeroKernel, ZeroKernelError } = kernel;

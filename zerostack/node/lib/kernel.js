@@ -1,0 +1,264 @@
+'use strict';
+
+const { fileURLToPath } = require('node:url');
+
+const calls = require('./calls');
+const { ZeroKernelError, misuse } = require('./errors');
+
+/** An object of options, checked only as far as the addon cannot: names and values are its business. */
+function record(value, path) {
+  if (value === undefined) return {};
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) throw misuse(`${path} must be an object`, path);
+  return value;
+}
+
+function callable(value, path) {
+  if (value !== undefined && typeof value !== 'function') throw misuse(`${path} must be a function`, path);
+  return value;
+}
+
+function instance(value, type, path) {
+  if (value !== undefined && !(value instanceof type)) throw misuse(`${path} must be an ${type.name}`, path);
+  return value;
+}
+
+function string(value, path, what) {
+  if (typeof value !== 'string') throw misuse(`${path} must be a string: ${what}`, path);
+  return value;
+}
+
+/** A path, or a `file:` URL, as a path. */
+function filePath(value) {
+  return value instanceof URL ? fileURLToPath(value) : value;
+}
+
+/** Makes the function that answers the questions of a kernel's cells from functions of the host's. */
+function asker(options) {
+  const functions = {
+    policy: callable(options.policy, 'policy'),
+  };
+  return ({ ask, ...question }) => functions[ask](question);
+}
+
+class ZeroKernel {
+  #native;
+  /** Kept alive with the kernel: the other side holds it weakly. */
+  #asked;
+
+  constructor(options) {
+    if (options instanceof Fork) {
+      this.#native = options.native;
+      this.#asked = options.asked;
+      return;
+    }
+    const { root, ...rest } = record(options, 'options');
+    if (root === undefined) throw misuse('root is missing: the directory that cells work in', 'root');
+    this.#asked = asker(rest);
+    this.#native = calls.kernel({ ...rest, root: filePath(root), store: filePath(rest.store) }, this.#asked);
+  }
+
+  #start(method, args, more) {
+    return calls.start(this.#native, method, args, { ...more, keep: this });
+  }
+
+  async #call(method, args = {}) {
+    return this.#start(method, args).answer;
+  }
+
+  initialize() {
+    return this.#call('initialize');
+  }
+
+  async executeCell(source, options) {
+    string(source, 'source', 'the body of the cell');
+    const { signal, interrupt, onOutput, stdin, ...rest } = record(options, 'options');
+    instance(signal, AbortSignal, 'signal');
+    instance(interrupt, Interrupt, 'interrupt');
+    callable(onOutput, 'onOutput');
+    const args = {
+      source,
+      options: {
+        ...rest,
+        stdin: stdin instanceof Uint8Array ? { base64: Buffer.from(stdin).toString('base64') } : stdin,
+        signal: signal !== undefined,
+        interrupt: interrupt !== undefined,
+        onOutput: onOutput !== undefined,
+      },
+    };
+    const started = this.#start('executeCell', args, { signal, told: onOutput && output(onOutput) });
+    return interrupt === undefined ? started.answer : interrupt[WATCH](started);
+  }
+
+  undo(event, options) {
+    return this.#call('undo', { event, options });
+  }
+
+  session() {
+    return new Session((method, args) => this.#call(`session.${method}`, args));
+  }
+
+  async fork(name, options) {
+    const { attached = false, ...rest } = record(options, 'options');
+    const started = this.#start('fork', { name, attached, ...rest });
+    await started.answer;
+    return new ZeroKernel(new Fork(started.made(), this.#asked));
+  }
+
+  status() {
+    return this.#call('status');
+  }
+
+  events(options) {
+    const { persistent = true, ...rest } = record(options, 'options');
+    return new Events((told) => this.#start('events', rest, { told, holds: persistent }));
+  }
+
+  log(options) {
+    return this.#call('log', options);
+  }
+
+  shutdown(options) {
+    return this.#call('shutdown', options);
+  }
+
+  async [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]() {
+    await this.shutdown();
+  }
+
+  static instructions() {
+    return calls.addon.instructions();
+  }
+
+  instructions() {
+    return ZeroKernel.instructions();
+  }
+}
+
+/** The addon's side of a forked session, on its way into a kernel. */
+class Fork {
+  constructor(native, asked) {
+    this.native = native;
+    this.asked = asked;
+  }
+}
+
+class Session {
+  #call;
+
+  constructor(call) {
+    this.#call = call;
+  }
+
+  async get(key) {
+    return (await this.#call('get', { key })) ?? undefined;
+  }
+
+  async set(key, value, options) {
+    if (value === undefined) throw misuse('value is missing', 'value');
+    await this.#call('set', { key, value, ...record(options, 'options') });
+  }
+
+  async delete(key) {
+    await this.#call('delete', { key });
+  }
+
+  list(prefix = '') {
+    return this.#call('list', { prefix });
+  }
+
+  lastResponse() {
+    return this.#call('lastResponse').then((response) => response ?? undefined);
+  }
+
+  async reset() {
+    await this.#call('reset');
+  }
+}
+
+const WATCH = Symbol('watch');
+
+/** Ends what the cells it was given to wait for, and lets them go on. */
+class Interrupt {
+  #cells = new Set();
+
+  fire() {
+    let calls = 0;
+    for (const cell of this.#cells) calls += cell.interrupt();
+    return calls;
+  }
+
+  [WATCH](started) {
+    this.#cells.add(started);
+    return started.answer.finally(() => this.#cells.delete(started));
+  }
+}
+
+/** Events as they are recorded, for one reader. What it has not read yet waits here. */
+class Events {
+  /** Settles when nothing that is recorded from then on is missed. */
+  ready;
+  #started;
+  #waiting = [];
+  #reader;
+  #ended;
+
+  constructor(start) {
+    this.ready = new Promise((resolve, reject) => {
+      this.#started = start((recorded) => (recorded === null ? resolve() : this.#take(recorded)));
+      this.#started.answer.then(
+        () => this.#end({ done: true, value: undefined }),
+        (why) => this.#end(Promise.reject(why)),
+      );
+      this.#started.answer.then(resolve, reject);
+    });
+    // Whoever reads hears of it there.
+    this.ready.catch(() => {});
+  }
+
+  #take(recorded) {
+    if (this.#reader === undefined) {
+      this.#waiting.push(recorded);
+    } else {
+      this.#reader({ done: false, value: recorded });
+      this.#reader = undefined;
+    }
+  }
+
+  #end(result) {
+    if (result instanceof Promise) result.catch(() => {});
+    this.#ended = result;
+    this.#reader?.(result);
+    this.#reader = undefined;
+  }
+
+  async next() {
+    if (this.#waiting.length > 0) return { done: false, value: this.#waiting.shift() };
+    if (this.#ended !== undefined) return this.#ended;
+    if (this.#reader !== undefined) throw misuse('somebody waits for the next event already', 'next');
+    return new Promise((resolve) => (this.#reader = resolve));
+  }
+
+  async return() {
+    this.#started.cancel();
+    this.#waiting = [];
+    this.#end({ done: true, value: undefined });
+    return { done: true, value: undefined };
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+}
+
+/** Gives output as bytes and as text; a character that is cut in two comes with its second half. */
+function output(listener) {
+  const decoders = new Map();
+  return ({ base64, ...rest }) => {
+    const key = `${rest.run} ${rest.stream}`;
+    if (!decoders.has(key)) decoders.set(key, new TextDecoder());
+    const bytes = new Uint8Array(Buffer.from(base64, 'base64'));
+    listener({ ...rest, bytes, text: decoders.get(key).decode(bytes, { stream: true }) });
+  };
+}
+
+module.exports = { ZeroKernel, ZeroKernelError, Interrupt };

@@ -1,0 +1,130 @@
+//! The outbox in the workspace's own store: one SQLite file, no set-up.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, TransactionBehavior, params_from_iter};
+use zero_contracts::files::Durability;
+use zero_contracts::{Error, ErrorKind, Result};
+
+use super::sql::{Access, Database, Row, SCHEMA, SCHEMA_VERSION, SqlStore, Statements, Value, Work};
+use super::store::FleetStore;
+use crate::record::now_ms;
+
+/// The file's name in the store.
+const FILE: &str = "outbox.sqlite";
+
+/// Opens the outbox in a store's directory, making it if absent.
+///
+/// With [`Durability::Power`] every change is flushed before its call returns: an effect that is sent was marked durably
+/// as dispatched before.
+///
+/// # Errors
+/// `unsupported` for a file of another version; `corrupt`, `io`, `busy`.
+pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore + use<>> {
+    let mut connection = Connection::open(directory.join(FILE)).map_err(failed)?;
+    connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+    connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;
+    let synchronous = match durability {
+        Durability::Power => "full",
+        Durability::Process => "normal",
+    };
+    connection
+        .pragma_update(None, "synchronous", synchronous)
+        .map_err(failed)?;
+    let transaction = connection
+        .transaction_with_behavior(TransactionBehavior::Immediate)
+        .map_err(failed)?;
+    let version: i64 = transaction
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(failed)?;
+    match version {
+        0 => {
+            transaction.execute_batch(SCHEMA).map_err(failed)?;
+            transaction
+                .pragma_update(None, "user_version", SCHEMA_VERSION)
+                .map_err(failed)?;
+        }
+        SCHEMA_VERSION => {}
+        other => {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "the store's outbox has version {other}, this build reads version {SCHEMA_VERSION}: use the build that \
+                     wrote it"
+                ),
+            ));
+        }
+    }
+    transaction.commit().map_err(failed)?;
+    Ok(SqlStore(Sqlite(Mutex::new(connection))))
+}
+
+struct Sqlite(Mutex<Connection>);
+
+fn failed(error: rusqlite::Error) -> Error {
+    let kind = match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => ErrorKind::Busy,
+        Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => ErrorKind::Corrupt,
+        _ => ErrorKind::Io,
+    };
+    Error::new(kind, format!("the store's outbox: {error}"))
+}
+
+impl Database for Sqlite {
+    fn transaction(&self, access: Access, work: Work<'_>) -> Result<()> {
+        // A panic while the lock was held leaves no half-done SQL transaction behind: rusqlite rolls it back.
+        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let behavior = match access {
+            Access::Read => TransactionBehavior::Deferred,
+            Access::Write => TransactionBehavior::Immediate,
+        };
+        let mut transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
+        work(&mut transaction)?;
+        transaction.commit().map_err(failed)
+    }
+}
+
+impl Statements for rusqlite::Transaction<'_> {
+    fn now_ms(&mut self) -> Result<i64> {
+        Ok(i64::try_from(now_ms()).unwrap_or(i64::MAX))
+    }
+
+    fn execute(&mut self, sql: &str, values: &[Value]) -> Result<u64> {
+        let changed = self
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params_from_iter(values)))
+            .map_err(failed)?;
+        Ok(changed as u64)
+    }
+
+    fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>> {
+        let mut statement = self.prepare_cached(sql).map_err(failed)?;
+        let columns = statement.column_count();
+        let rows = statement
+            .query_map(params_from_iter(values), |row| {
+                let value = |at| {
+                    Ok(match row.get_ref(at)? {
+                        ValueRef::Integer(number) => Value::Integer(number),
+                        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+                        _ => Value::Null,
+                    })
+                };
+                (0..columns).map(value).collect::<rusqlite::Result<_>>().map(Row)
+            })
+            .map_err(failed)?;
+        rows.collect::<rusqlite::Result<_>>().map_err(failed)
+    }
+}
+
+impl rusqlite::ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        match self {
+            Self::Null => rusqlite::types::Null.to_sql(),
+            Self::Integer(number) => number.to_sql(),
+            Self::Text(text) => text.to_sql(),
+        }
+    }
+}
