@@ -67,7 +67,9 @@ impl<M: Modules> ObjectResolver<M> {
 
     /// Returns the signature for each thing that may be called: the overloads of one function are one thing.
     pub(super) fn callees(&self, file: FileId, call: &Call, env: &Env, depth: usize) -> Vec<(Ty, Option<Signature>)> {
-        let mut overloads: Vec<((FileId, DefId, u32), Ty, Vec<Signature>)> = Vec::new();
+        // By file, holder and name.
+        type Overloads = ((FileId, DefId, u32), Ty, Vec<Signature>);
+        let mut overloads: Vec<Overloads> = Vec::new();
         let mut found = Vec::new();
         for ty in self.types(file, call.callee, env, depth) {
             let signatures = self.signatures(&ty, call.new, depth);
@@ -317,10 +319,8 @@ impl<M: Modules> ObjectResolver<M> {
             return;
         };
         match &code.exprs[wanted as usize] {
-            Expr::TypeParam { .. } => {
-                if file == at && generics.contains(&wanted) && env.get((at, wanted)).is_none() {
-                    *env = env.with((at, wanted), Given::Types(given.into()));
-                }
+            Expr::TypeParam { .. } if file == at && generics.contains(&wanted) && env.get((at, wanted)).is_none() => {
+                *env = env.with((at, wanted), Given::Types(given.into()));
             }
             Expr::Name { scope, name, .. } => {
                 let name = self.facts(file).name(*name);
