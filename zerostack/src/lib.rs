@@ -26,7 +26,8 @@ mod undo;
 
 pub use admission::Interrupt;
 pub use config::{
-    CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
+    Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy,
+    StoreLocation,
 };
 pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};

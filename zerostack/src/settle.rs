@@ -198,6 +198,9 @@ fn judge(
             ),
         ));
     }
+    if let Some(why) = cell.runs.broken().filter(|_| cell.runs.is_private()) {
+        return Err(Failure::of(why, Phase::Settling, host));
+    }
     if let Some(why) = cell.runs.broken() {
         return Err(Failure::failed(
             Phase::Settling,
