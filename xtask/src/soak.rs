@@ -25,6 +25,13 @@ const SOAKS: &[Soak] = &[
         arguments: &["frame_soak", "--include-ignored"],
     },
     Soak {
+        name: "cell",
+        package: "zerostack",
+        features: "",
+        environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
+        arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
+    },
+    Soak {
         name: "shell",
         package: "zerostack",
         features: "",
