@@ -193,11 +193,7 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let mut owners: HashMap<(&str, &str), Vec<Place>> = HashMap::new();
     // Every site of a function can hold calls, also those that `symbols` does not list.
     let mut sites = Vec::new();
-    for name in symbols
-        .iter()
-        .filter_map(|item| item.symbol.as_deref())
-        .collect::<HashSet<_>>()
-    {
+    for name in &names {
         sites.extend(asker.all(FindMode::Definitions, name)?);
     }
     for item in symbols.iter().chain(&sites) {
