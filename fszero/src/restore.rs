@@ -204,6 +204,9 @@ impl Restorer<'_> {
             Err(e) => return Err(os(e, "opening", &path)),
         };
         let captured = batch.is_captured();
+        if let (true, Some(left)) = (captured, &staging) {
+            self.discard(left, &path)?;
+        }
         if captured && staging.is_none() {
             let made = self
                 .shared
@@ -282,6 +285,24 @@ impl Restorer<'_> {
             if matches!(effect, Effect::Rename { .. }) {
                 self.directories.forget();
             }
+        }
+        Ok(())
+    }
+
+    /// Removes what an earlier attempt to take back what a command did left in the staging directory. The names will be used
+    /// again, so it goes durably. What may be somebody else's becomes an object first.
+    fn discard(&self, staging: &OwnedFd, path: &WorkspacePath) -> Result<(), Error> {
+        for entry in Dir::read_from(staging).map_err(|e| os(e, "listing", path))? {
+            let entry = entry.map_err(|e| os(e, "listing", path))?;
+            if entry.file_type() == FileType::RegularFile {
+                self.shared
+                    .keep_file(staging.as_fd(), entry.file_name().to_bytes(), path)?;
+            }
+        }
+        empty(self.shared, staging, path)?;
+        if self.shared.power() {
+            let flushed = self.shared.seam.sync_directory(staging.as_fd());
+            flushed.map_err(|e| io(&e, "flushing", path))?;
         }
         Ok(())
     }
