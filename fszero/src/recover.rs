@@ -55,6 +55,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
         });
     }
     sweep(shared, Sweep::All)?;
+    crate::private::sweep(shared)?;
     recovered.reverse();
     Ok(recovered)
 }
