@@ -295,8 +295,14 @@ impl Restorer<'_> {
         for entry in Dir::read_from(staging).map_err(|e| os(e, "listing", path))? {
             let entry = entry.map_err(|e| os(e, "listing", path))?;
             if entry.file_type() == FileType::RegularFile {
-                self.shared
-                    .keep_file(staging.as_fd(), entry.file_name().to_bytes(), path)?;
+                let kept = self
+                    .shared
+                    .keep_file(staging.as_fd(), entry.file_name().to_bytes(), path);
+                match kept {
+                    // Nobody could read it before either.
+                    Err(e) if e.kind == ErrorKind::Denied => {}
+                    kept => drop(kept?),
+                }
             }
         }
         empty(self.shared, staging, path)?;
