@@ -15,7 +15,7 @@ use super::package;
 use crate::cargo::workspace;
 
 /// Messages that the classes name; what they refer to comes with them.
-const ROOTS: [&str; 14] = [
+const ROOTS: [&str; 15] = [
     "KernelOptions",
     "ExecuteOptions",
     "UndoOptions",
@@ -30,6 +30,7 @@ const ROOTS: [&str; 14] = [
     "EffectRecord",
     "Reconciled",
     "ChannelConfig",
+    "Plan",
 ];
 
 /// Names that TypeScript's users know by others.
