@@ -27,6 +27,7 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "cell",
         package: "zerostack",
+        features: "",
         environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
         arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
     },
