@@ -100,7 +100,7 @@ impl Host {
                 })
             }
             "plan" => {
-                let Plan { source } = from_text(arguments)?;
+                let Source { source } = from_text(arguments)?;
                 text(&self.kernel()?.plan_cell(&source)?)
             }
             "initialize" | "status" => text(&status(&self.kernel()?)?),
@@ -208,7 +208,7 @@ impl Host {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Plan {
+struct Source {
     source: String,
 }
 
