@@ -3,7 +3,7 @@
 //! A truth file lists definitions, references (pairs of a use's place and definitions) and callers (pairs of functions)
 //! of one published package. The scorer asks the engine as any cell would (`symbols`, `references`, `callers`) and
 //! counts pairs: every pair answered that the truth does not have is wrong. Some of those the truth cannot have
-//! ([`silence`]); they are counted by class in a column of their own, and stay wrong in precision and in every target.
+//! (module `silence`); they are counted by class in a column of their own, and stay wrong in precision and in every target.
 //! Beside the engine stands the naive answer: every identifier equal to a definition's name refers to it.
 
 mod classes;
@@ -193,11 +193,7 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let mut owners: HashMap<(&str, &str), Vec<Place>> = HashMap::new();
     // Every site of a function can hold calls, also those that `symbols` does not list.
     let mut sites = Vec::new();
-    for name in symbols
-        .iter()
-        .filter_map(|item| item.symbol.as_deref())
-        .collect::<HashSet<_>>()
-    {
+    for name in &names {
         sites.extend(asker.all(FindMode::Definitions, name)?);
     }
     for item in symbols.iter().chain(&sites) {

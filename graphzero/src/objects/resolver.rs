@@ -271,11 +271,16 @@ impl<M: Modules> ObjectResolver<M> {
         let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
         let exact = |found: Vec<Gid>| found.into_iter().map(|gid| (gid, Confidence::Exact)).collect();
         match link {
-            Link::Name { scope, .. } => {
+            Link::Name { scope, ty } => {
                 if self.local_value(file, scope, name).is_some() {
                     return Vec::new();
                 }
-                exact(self.lexical(file, scope, name, Space::Any, 0))
+                let found = self.lexical(file, scope, name, Space::Any, 0);
+                // The language's own types (`bigint`) may share their names with values.
+                let only_values = found
+                    .iter()
+                    .all(|gid| matches!(self.kind(*gid), Kind::Function | Kind::Variable | Kind::Constant));
+                if ty && only_values { Vec::new() } else { exact(found) }
             }
             Link::Import(index) => exact(self.import(file, index, Space::Any, 0)),
             Link::Member { of } => {
