@@ -356,3 +356,23 @@ fn doctor_says_of_a_damaged_store_what_is_lost_and_what_can_be_read() {
         "{report:#}"
     );
 }
+
+#[test]
+fn plan_says_what_a_cell_can_do_and_runs_nothing() {
+    let planned = kernel(
+        &["plan"],
+        "const p: string = 'a'; await z.read('a'); await z.edit(p, {remove: true})",
+    );
+    assert_eq!(planned.status.code(), Some(0));
+    let operations = json(&planned)["operations"].clone();
+    assert_eq!(operations[0]["arguments"]["listed"][0]["literal"], "a");
+    assert_eq!(
+        (&operations[1]["operation"], &operations[1]["arguments"]["listed"][0]),
+        (&"edit".into(), &"dynamic".into())
+    );
+    let refused = kernel(&["plan"], "return (");
+    assert_eq!(
+        (refused.status.code(), json(&refused)["error"]["kind"].clone()),
+        (Some(1), "syntax".into())
+    );
+}
