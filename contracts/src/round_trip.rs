@@ -144,6 +144,7 @@ round_trips! {
     projected_text: crate::tokens::ProjectedText;
     projected_value: crate::tokens::ProjectedValue;
     expansion: crate::tokens::Expansion;
+    plan: crate::Plan;
     content: Content;
     path: WorkspacePath;
     handle: Handle;

@@ -25,6 +25,12 @@ const SOAKS: &[Soak] = &[
         arguments: &["frame_soak", "--include-ignored"],
     },
     Soak {
+        name: "cell",
+        package: "zerostack",
+        environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
+        arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
+    },
+    Soak {
         name: "shell",
         package: "zerostack",
         features: "",

@@ -262,7 +262,7 @@ fn cases(usual: u32, share: u32) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(8, 10), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(8, 10), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn impact_is_the_closure_of_callers_and_call_paths_are_shortest(
@@ -292,7 +292,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(64, 1), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(64, 1), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn absence_is_certified_where_it_must_be_and_never_wrongly(
