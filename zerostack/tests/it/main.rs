@@ -21,6 +21,7 @@ mod hub_shell;
 mod hub_state;
 mod hub_support;
 mod hub_undo;
+mod outbox_hosts;
 mod outbox_stores;
 mod outbox_suite;
 mod outbox_support;
