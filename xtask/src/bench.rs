@@ -2,12 +2,14 @@
 //!
 //! Each bench is a program that prints one JSON row a line: `{bench, case, median, p95, unit, against, ratio}`.
 
+mod report;
+
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::cargo::{cargo, output, run};
+use crate::cargo::{cargo, output, run, workspace};
 
 /// Name of a bench, and the package that has it.
 const BENCHES: [(&str, &str); 6] = [
@@ -49,7 +51,8 @@ impl std::fmt::Display for Against {
     }
 }
 
-/// Runs one bench, or all of them, prints a table and writes the rows to `json`.
+/// Runs one bench, or all of them, prints a table and writes the rows to `json`; all of them make the report in
+/// `benchmarks/` anew.
 pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
     let chosen: Vec<_> = BENCHES
         .into_iter()
@@ -83,6 +86,9 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
         );
     }
     print!("{}", table(&rows));
+    if name == "all" && !rows.is_empty() {
+        report::write(&rows, &workspace().join("benchmarks"))?;
+    }
     if let Some(json) = json {
         fs_err::write(json, serde_json::to_string_pretty(&rows)? + "\n")?;
     }

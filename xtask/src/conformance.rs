@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use cargo_metadata::{Metadata, MetadataCommand, Package, PackageId};
 
 use crate::cargo::{cargo, has_nextest, run, workspace};
-use crate::vendor;
+use crate::{notices, vendor};
 
 /// The engines, which may depend on the contracts and on nothing else of the workspace.
 pub const ENGINES: [&str; 3] = ["fszero", "graphzero", "tokenzero"];
@@ -49,6 +49,10 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
         ("V8 stays in the hub".into(), v8_stays_in_the_hub(&metadata)?),
         ("every dependency has its reason".into(), reasons(&metadata)?),
     ];
+    results.push((
+        "the third-party notices say what is linked".into(),
+        notices::check().err().map(|e| e.to_string()).into_iter().collect(),
+    ));
     let runner: &[&str] = if has_nextest() {
         &["nextest", "run", "--package"]
     } else {

@@ -5,6 +5,7 @@ mod cargo;
 mod conformance;
 mod demo;
 mod node;
+mod notices;
 mod setup;
 mod soak;
 mod test;
@@ -50,6 +51,8 @@ enum Chore {
         #[arg(long, value_name = "DIR")]
         to: PathBuf,
     },
+    /// Write down whose work is linked into what is shipped.
+    Notices,
     /// Build the addon for Node, and stage and pack the npm packages.
     Node {
         /// Build quickly and put the addon beside the package's files instead: for work on it.
@@ -91,11 +94,12 @@ fn main() -> ExitCode {
 }
 
 fn work(chore: Chore) -> Result<()> {
-    if !matches!(chore, Chore::Vendor { .. } | Chore::Truth { .. }) {
+    if !matches!(chore, Chore::Vendor { .. } | Chore::Truth { .. } | Chore::Notices) {
         setup::run()?;
     }
     match chore {
         Chore::Setup => Ok(()),
+        Chore::Notices => notices::write(),
         Chore::Demo => demo::demo(),
         Chore::Test { arguments } => test::test(&arguments),
         Chore::Conformance { vendor } => conformance::conformance(vendor),
@@ -117,5 +121,56 @@ fn work(chore: Chore) -> Result<()> {
             .args(arguments),
         ),
         Chore::Soak { name } => soak::soak(&name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cargo::workspace;
+
+    /// Every documentation file of the workspace.
+    fn pages() -> Vec<PathBuf> {
+        ignore::WalkBuilder::new(workspace())
+            .hidden(false)
+            .build()
+            .flatten()
+            .map(ignore::DirEntry::into_path)
+            .filter(|path| path.extension().is_some_and(|end| end == "md"))
+            .filter(|path| !path.starts_with(workspace().join("tests/scenarios")))
+            .collect()
+    }
+
+    #[test]
+    fn every_chore_that_the_documentation_names_exists() {
+        let mut named = 0;
+        for page in pages() {
+            let text = std::fs::read_to_string(&page).expect("a page");
+            for command in text.split("cargo xtask ").skip(1) {
+                let end = command
+                    .find(['`', '\n', '#', ',', ';', ')', '('])
+                    .unwrap_or(command.len());
+                let words: Vec<&str> = command[..end]
+                    .split_whitespace()
+                    .map(|word| word.trim_end_matches('.'))
+                    .collect();
+                let optional = words.iter().any(|word| word.starts_with('['));
+                if words.is_empty() || optional {
+                    continue;
+                }
+                named += 1;
+                let parsed = Cli::try_parse_from(std::iter::once("xtask").chain(words.iter().copied()));
+                // A sentence may name a chore without what it needs.
+                let known = match parsed {
+                    Ok(_) => true,
+                    Err(e) => matches!(
+                        e.kind(),
+                        clap::error::ErrorKind::MissingRequiredArgument | clap::error::ErrorKind::DisplayHelp
+                    ),
+                };
+                assert!(known, "{}: `cargo xtask {}`", page.display(), words.join(" "));
+            }
+        }
+        assert!(named > 10, "{named} chores are named");
     }
 }

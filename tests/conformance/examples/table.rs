@@ -2,11 +2,7 @@
 //!
 //! `--json FILE` writes every check as well. It ends with an error if a promise is broken or a defect is not caught.
 
-#[allow(
-    dead_code,
-    clippy::unwrap_used,
-    reason = "the tests share it: they use more of it, and may panic"
-)]
+#[allow(dead_code, reason = "the tests use more of it")]
 #[path = "../tests/it/shipped.rs"]
 mod shipped;
 

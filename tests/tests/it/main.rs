@@ -10,17 +10,46 @@ fn scenarios() -> Vec<Scenario> {
     Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")).expect("scenarios")
 }
 
-/// Runs every fourth scenario, so that they run on several processors.
-fn run_share(share: usize) {
-    let failed: Vec<String> = scenarios()
-        .iter()
-        .skip(share)
-        .step_by(4)
+fn cookbook() -> Vec<Scenario> {
+    Scenario::all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("cookbook")).expect("cookbook")
+}
+
+/// Tells what is not as the scenarios say.
+fn misses<'a>(scenarios: impl Iterator<Item = &'a Scenario>) -> Vec<String> {
+    scenarios
         .filter_map(|scenario| {
             let misses = scenario.run().unwrap_or_else(|e| vec![e.to_string()]);
             (!misses.is_empty()).then(|| format!("{}:\n  {}", scenario.name(), misses.join("\n  ")))
         })
-        .collect();
+        .collect()
+}
+
+#[test]
+fn the_cookbook_works_as_it_is_printed() {
+    let cells = cookbook();
+    let failed = misses(cells.iter());
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    let printed = include_str!("../../../docs/cookbook.md");
+    for cell in &cells {
+        let source = std::fs::read_to_string(cell.cell().unwrap()).unwrap();
+        let block = format!("```js\n{source}```\n");
+        assert!(
+            printed.contains(&block),
+            "docs/cookbook.md does not show {} as it is",
+            cell.name()
+        );
+        assert!(
+            printed.contains(&format!("<a id=\"{}\">", cell.name())),
+            "{}",
+            cell.name()
+        );
+    }
+    assert!(cells.len() >= 15, "{} cells", cells.len());
+}
+
+/// Runs every fourth scenario, so that they run on several processors.
+fn run_share(share: usize) {
+    let failed = misses(scenarios().iter().skip(share).step_by(4));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 

@@ -1,0 +1,1 @@
+! grep -q '^deny' rules.txt

@@ -1,0 +1,7 @@
+pub struct Store;
+
+impl Store {
+    pub fn open() -> Self {
+        Store
+    }
+}

@@ -1,0 +1,1 @@
+true # TODO handle spaces

@@ -1,0 +1,3 @@
+from lib.tools import used_one
+
+print(used_one())

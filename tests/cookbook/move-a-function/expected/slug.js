@@ -1,0 +1,3 @@
+export function slugify(s) {
+  return s.toLowerCase().replaceAll(' ', '-');
+}

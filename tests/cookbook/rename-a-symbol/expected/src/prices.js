@@ -1,0 +1,3 @@
+export function costOf(item) {
+  return item.cents * item.count;
+}

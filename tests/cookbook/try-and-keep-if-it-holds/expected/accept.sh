@@ -1,0 +1,2 @@
+. ./limit.conf
+test $limit -ge 50
