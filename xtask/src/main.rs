@@ -76,7 +76,7 @@ enum Chore {
     },
     /// Run the slow sweeps.
     Soak {
-        /// all, frame, shell, fs, process, graph or tokens.
+        /// all, frame, shell, outbox, fs, process, graph or tokens.
         #[arg(default_value = "all")]
         name: String,
     },

@@ -28,6 +28,17 @@ const SOAKS: &[Soak] = &[
         arguments: &["hub_shell"],
     },
     Soak {
+        name: "outbox",
+        package: "zerostack",
+        // Two hosts of 1,000 cells each, killed 20 times; every pair of steps to die at, on both stores.
+        environment: &[
+            ("ZEROSTACK_CELLS", "1000"),
+            ("ZEROSTACK_KILLS", "20"),
+            ("ZEROSTACK_SOAK", "1"),
+        ],
+        arguments: &["outbox", "--test-threads=2"],
+    },
+    Soak {
         name: "fs",
         package: "fszero",
         environment: &[("FSZERO_PROGRAMS", "100000"), ("FSZERO_SWEEP", "full")],
@@ -69,16 +80,12 @@ pub fn soak(name: &str) -> Result<()> {
         "--bins",
     ]))?;
     for soak in chosen {
-        let mut command = cargo(&[
-            "test",
-            "--release",
-            "--package",
-            soak.package,
-            "--lib",
-            "--tests",
-            "--",
-            "--nocapture",
-        ]);
+        let mut command = cargo(&["test", "--release", "--package", soak.package, "--lib", "--tests"]);
+        if soak.package == "zerostack" {
+            // The stores that are optional are swept, too.
+            command.args(["--features", "postgres,object-store"]);
+        }
+        command.args(["--", "--nocapture"]);
         command.args(soak.arguments).envs(soak.environment.iter().copied());
         run(&mut command)?;
     }

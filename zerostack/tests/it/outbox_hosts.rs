@@ -484,7 +484,7 @@ fn two_hosts(each: u64, kills: u32) {
             hosts[victim].wait().unwrap();
             hosts[victim] = start(["a", "b"][victim]);
         }
-        let deadline = Duration::from_secs(60) + Duration::from_millis(500) * u32::try_from(total).unwrap();
+        let deadline = Duration::from_secs(120) + Duration::from_secs(2) * u32::try_from(total).unwrap();
         for host in &mut hosts {
             while host.try_wait().unwrap().is_none() {
                 if begun.elapsed() > deadline {
@@ -529,7 +529,9 @@ fn two_hosts(each: u64, kills: u32) {
         assert_eq!(Some(entry.event), expected, "the chain of events");
         let event = ws.kernel.event(&entry.event).unwrap();
         expected = event.previous;
-        committed += u64::from(event.disposition == Disposition::Committed);
+        // An eager cell that found nothing left to do has changed `turn` alone.
+        committed += u64::from(event.receipts.iter().any(|receipt| receipt.path.to_string() == "log"))
+            * u64::from(event.disposition == Disposition::Committed);
     }
     assert_eq!((committed, expected), (total, None));
     assert_eq!(ws.kernel.verify(&CancelToken::new()).unwrap(), []);
