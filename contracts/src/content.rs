@@ -19,6 +19,18 @@ pub enum Content {
 
 union_forms!(Content);
 
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
 impl Content {
     /// Takes bytes as text if they are UTF-8, else as bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
@@ -33,6 +45,14 @@ impl Content {
         match self {
             Self::Text(text) => text.as_bytes(),
             Self::Bytes(bytes) => &bytes.0,
+        }
+    }
+
+    /// Tells whether there is nothing but white space (of bytes: ASCII white space).
+    pub fn is_blank(&self) -> bool {
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Bytes(bytes) => bytes.0.trim_ascii().is_empty(),
         }
     }
 

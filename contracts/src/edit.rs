@@ -102,26 +102,33 @@ union_forms!(CountForm);
 /// Where an insertion goes: beside a line by number, or beside text that occurs once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
-#[serde(remote = "Self", untagged, expecting = "a line number, or text that occurs once")]
+#[serde(
+    remote = "Self",
+    untagged,
+    expecting = "a line number, or text (or bytes) that occurs once"
+)]
 pub enum Anchor {
     /// A line, 1-based.
     Line(u64),
-    /// Literal text that occurs exactly once.
-    Text(String),
+    /// Literal text or bytes that occur exactly once.
+    Text(Content),
 }
 
 union_forms!(Anchor);
 
 /// One change of one file. What it does not name is kept: byte order mark, newline style, final newline, mode.
+///
+/// Where a form takes [`Content`], text is *text*: in a file whose lines all end in `\r\n`, its lone `\n` stands for that,
+/// and a file's byte order mark stays without being named. Bytes are taken exactly as they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ChangeFields", into = "ChangeFields")]
 pub enum Change {
     /// Replace literal text: `{find, replacement, count?}`.
     Replace {
-        /// Literal text to look for; neither empty nor white space only.
-        find: String,
-        /// Literal text in its place.
-        replacement: String,
+        /// Literal text or bytes to look for; neither empty nor white space only.
+        find: Content,
+        /// Literal text or bytes in its place.
+        replacement: Content,
         /// How many matches there must be.
         count: Count,
     },
@@ -148,12 +155,14 @@ pub enum Change {
     },
     /// Apply a unified diff with exact context: `{patch}`.
     Patch {
-        /// The diff; only its hunks matter.
-        patch: String,
+        /// The diff of one file; only its hunks matter. A hunk whose lines are not where its header says goes to the one
+        /// place where they are; where there are several or none it is a `conflict`.
+        patch: Content,
     },
     /// Replace everything: `{content}`.
     Content {
-        /// The whole new content.
+        /// The whole new content. Text leaves the file's byte order mark and newline style as they are; its end is the
+        /// file's end, with a final newline or without.
         content: Content,
     },
     /// Create a file that must be absent: `{create}`.
@@ -190,9 +199,9 @@ impl Change {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct ChangeFields {
     #[serde(skip_serializing_if = "Option::is_none")]
-    find: Option<String>,
+    find: Option<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    replacement: Option<String>,
+    replacement: Option<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
     count: Option<CountForm>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -204,7 +213,7 @@ struct ChangeFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     content: Option<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    patch: Option<String>,
+    patch: Option<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
     create: Option<Content>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,7 +249,7 @@ impl TryFrom<ChangeFields> for Change {
                 count,
                 ..
             } => {
-                if find.trim().is_empty() {
+                if find.is_blank() {
                     return Err(
                         Error::invalid("`find` is empty or white space only: it would match nearly anywhere")
                             .with_path("find"),
@@ -363,7 +372,7 @@ impl Anchor {
     fn checked(self, field: &str, least: u64) -> Result<Self, Error> {
         let why = match &self {
             Self::Line(line) if *line < least => format!("`{field}` {line}: lines count from 1"),
-            Self::Text(text) if text.trim().is_empty() => format!("`{field}` is empty or white space only"),
+            Self::Text(text) if text.is_blank() => format!("`{field}` is empty or white space only"),
             _ => return Ok(self),
         };
         Err(Error::invalid(why).with_path(field))

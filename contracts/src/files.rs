@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -118,6 +118,19 @@ pub struct Captured {
     pub receipts: Vec<EditReceipt>,
     /// Changes under ignored paths: passed through, outside "no trace".
     pub ignored_paths: u64,
+}
+
+/// The private view of the workspace that commands of one transaction get: what they write lands in `upper`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandView {
+    /// The workspace: the lower layer, and where the view is seen.
+    pub root: PathBuf,
+    /// The upper layer, in the form of the kernel's overlay (attributes `user.overlay.*`, whiteouts).
+    pub upper: PathBuf,
+    /// An empty directory of the kernel's own, on the file system of `upper`.
+    pub work: PathBuf,
+    /// Directories that stay the live ones: those that ignore rules exclude and that are there.
+    pub through: Vec<WorkspacePath>,
 }
 
 /// What happened to a dead cell's transaction.
@@ -250,6 +263,15 @@ pub trait FileEngine: Send + Sync {
     /// `not_found`, `corrupt`.
     fn diff(&self, before: &Handle, after: &Handle, token: &CancelToken) -> Result<Vec<PathChange>, Error>;
 
+    /// Returns the directory in which the layers of private views lie, made if absent: the place to try whether such a view
+    /// can be had. None if this engine has no private views.
+    ///
+    /// # Errors
+    /// `unsupported` if this workspace cannot be seen through one; `io`.
+    fn private_place(&self) -> Result<Option<PathBuf>, Error> {
+        Ok(None)
+    }
+
     /// Makes every object stored so far survive what the configured durability promises. Reads never need it, and a
     /// commit does it by itself.
     ///
@@ -380,7 +402,22 @@ pub trait Transaction: Send {
     /// `budget`, `io`; `cancelled` and `deadline` from the token.
     fn begin_capture(&mut self, epoch: Epoch, token: &CancelToken) -> Result<CaptureTier, Error>;
 
-    /// Makes what changed since [`begin_capture`](Self::begin_capture) effects of this transaction.
+    /// Prepares a private view for commands (tier `private`) in place of [`begin_capture`](Self::begin_capture): what is
+    /// staged is laid into its upper layer, and the live tree stays as it is. Only for commands that run from now until
+    /// [`end_capture`](Self::end_capture); all of them have to share one mount of it.
+    ///
+    /// # Errors
+    /// `unsupported` if this engine has none, or the tree cannot be seen through one; `io`; `cancelled` and `deadline` from
+    /// the token.
+    fn open_view(&mut self, token: &CancelToken) -> Result<CommandView, Error> {
+        let _ = token;
+        Err(Error::new(
+            crate::ErrorKind::Unsupported,
+            "this engine has no private views",
+        ))
+    }
+
+    /// Makes what changed since [`begin_capture`](Self::begin_capture) or [`open_view`](Self::open_view) effects of this transaction.
     ///
     /// # Errors
     /// `budget`, `io`. The transaction can only be restored then.

@@ -265,7 +265,8 @@ pub struct Coverage {
 pub struct Skipped {
     /// The file.
     pub path: String,
-    /// Why: `binary`, `too_large`, `unreadable: …`, `changed`, `syntax_errors`.
+    /// Why: `binary`, `too_large`, `unreadable: …`, `changed`; where nothing was found, `syntax_errors`, `unknown_language` and
+    /// `unresolved_mention`, which tell that the file mentions what was asked for in a way that is not understood.
     pub why: String,
 }
 

@@ -63,12 +63,17 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
 }
 
 fn change() -> impl Strategy<Value = Change> {
-    let visible = || any::<String>().prop_map(|text| format!("x{text}"));
+    let content = any::<Content>;
+    let visible = || {
+        content().prop_map(|content| match content {
+            Content::Text(text) => Content::Text(format!("x{text}")),
+            Content::Bytes(bytes) => Content::Bytes(Bytes([b"x", &bytes.0[..]].concat())),
+        })
+    };
     let count = prop_oneof![Just(Count::One), Just(Count::All), (1_u64..).prop_map(Count::Exactly)];
     let anchor = || prop_oneof![(1_u64..).prop_map(Anchor::Line), visible().prop_map(Anchor::Text)];
-    let content = any::<Content>;
     prop_oneof![
-        (visible(), any::<String>(), count).prop_map(|(find, replacement, count)| Change::Replace {
+        (visible(), content(), count).prop_map(|(find, replacement, count)| Change::Replace {
             find,
             replacement,
             count
@@ -76,7 +81,7 @@ fn change() -> impl Strategy<Value = Change> {
         (any::<LineRange>(), content()).prop_map(|(lines, content)| Change::Lines { lines, content }),
         (anchor(), content()).prop_map(|(anchor, content)| Change::InsertBefore { anchor, content }),
         (anchor(), content()).prop_map(|(anchor, content)| Change::InsertAfter { anchor, content }),
-        any::<String>().prop_map(|patch| Change::Patch { patch }),
+        content().prop_map(|patch| Change::Patch { patch }),
         content().prop_map(|content| Change::Content { content }),
         content().prop_map(|create| Change::Create { create }),
         Just(Change::Remove),
@@ -139,6 +144,7 @@ round_trips! {
     projected_text: crate::tokens::ProjectedText;
     projected_value: crate::tokens::ProjectedValue;
     expansion: crate::tokens::Expansion;
+    plan: crate::Plan;
     content: Content;
     path: WorkspacePath;
     handle: Handle;

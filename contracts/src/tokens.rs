@@ -76,7 +76,7 @@ pub struct ProjectedText {
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectedValue {
-    /// The value shown: valid JSON of the same shape.
+    /// The value shown: valid JSON of the same shape. A [view](crate::read::FileView) may stand for a long string.
     pub value: JsonValue,
     /// Names the JSON text of the whole value; absent if it is shown whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ pub struct ProjectedValue {
     pub raw: TokenCount,
     /// Tokens of the JSON text shown.
     pub shown: TokenCount,
-    /// What is left out, in order.
+    /// What is left out of the whole, in order; where a view stands for a string, the string.
     pub cuts: Vec<Cut>,
 }
 
@@ -169,7 +169,8 @@ pub trait TokenEngine: Send + Sync {
         token: &CancelToken,
     ) -> Result<ProjectedText, Error>;
 
-    /// Projects a JSON value: same shape, long strings and collections cut inside.
+    /// Projects a JSON value: same shape, strings and collections cut inside. A view with a handle of its own, stored in
+    /// `objects`, stands for a long string that is not shown whole.
     ///
     /// # Errors
     /// As for [`project_text`](Self::project_text).

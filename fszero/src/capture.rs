@@ -3,9 +3,10 @@
 //! Before: a manifest of everything that ignore rules do not exclude, and of `.git`, with the bytes of every file in the
 //! store (a copy, because a command may write into the very inode; the stat cache makes it a stat per file the second
 //! time). After: the same by the *same* rules. What differs becomes effects of the transaction. Objects of git are
-//! recorded by name only: they never change. If a command made some vanish (a repack), their loss is reported on
-//! restoration, and the objects it made stay, because they may hold the same content. Owner and extended attributes are
-//! not recorded: a file that is put back keeps those of the one it displaces.
+//! recorded by name and size, since they never change, and retained by a link ([`crate::retained`]). If one that vanished
+//! (a repack) could not be retained, its loss is reported on restoration, and the objects that the command made stay,
+//! because they may hold the same content. Owner and extended attributes are not recorded: a file that is put back keeps
+//! those of the one it displaces.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Sessi
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::record::{Batch, Effect, Record};
+use crate::retained::{self, is_git_object};
 use crate::rules::{Overrides, is_rules};
 use crate::snapshot::{Manifest, SnapshotView, decode, encode};
 use crate::stage::receipt;
-use crate::statcache::{Scope, is_git_object, survey};
+use crate::statcache::{Scope, survey};
 use crate::text::diff::unified;
 use crate::widen::Widened;
 
@@ -71,6 +73,10 @@ impl Capture {
         if found.too_large {
             return Ok(None);
         }
+        // Restoration may still need what earlier captures of this transaction, or an unfinished one, retained.
+        let captured = batches.iter().any(Batch::is_captured);
+        let tidy = !captured && shared.journal.open()?.iter().all(|open| open.cell == *cell);
+        retained::retain(shared, &found.tracked, tidy, token)?;
         let baseline = shared.store.put(&encode(&found.tracked)?)?;
         if shared.power() {
             let pending = shared.store.take_pending();
@@ -160,9 +166,10 @@ impl Capture {
                 changes.push((path, was, is));
             }
         }
-        let lost = changes
-            .iter()
-            .any(|(path, was, is)| was.is_some() && is.is_none() && is_git_object(path));
+        let lost = changes.iter().any(|(path, was, is)| {
+            matches!((was, is), (Some(Node::File { bytes, .. }), None)
+                if is_git_object(path) && !retained::holds(shared, path, *bytes))
+        });
         let kept = |path: &WorkspacePath, was: &Option<Node>| lost && was.is_none() && in_git_objects(path);
         let mut effects = Vec::new();
         for (path, before, after) in changes.iter().filter(|(path, was, _)| !kept(path, was)) {

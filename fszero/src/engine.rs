@@ -479,6 +479,10 @@ impl FileEngine for FsZero {
         }
     }
 
+    fn private_place(&self) -> Result<Option<PathBuf>, Error> {
+        crate::private::place(&self.shared).map(Some)
+    }
+
     fn flush(&self) -> Result<(), Error> {
         if !self.shared.power() {
             return Ok(());

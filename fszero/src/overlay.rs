@@ -10,6 +10,7 @@ use imbl::OrdMap;
 use zero_contracts::{Digest, WorkspacePath};
 
 use crate::node::Node;
+use crate::tree::Tree;
 
 /// Where the bytes of a staged file are.
 #[derive(Clone, Debug)]
@@ -40,6 +41,11 @@ pub(crate) enum Slot {
     Symlink {
         target: Arc<[u8]>,
     },
+    /// A directory that ignore rules exclude, made by a command in its private view: it is no effect, and lies in the view's
+    /// upper layer until it is carried over.
+    Carried {
+        mode: u32,
+    },
 }
 
 impl Slot {
@@ -53,7 +59,7 @@ impl Slot {
                 digest: *digest,
                 bytes: *bytes,
             }),
-            Self::Directory { mode, .. } => Some(Node::Directory { mode: *mode }),
+            Self::Directory { mode, .. } | Self::Carried { mode } => Some(Node::Directory { mode: *mode }),
             Self::Symlink { target } => Some(Node::Symlink {
                 target: target.to_vec(),
             }),
@@ -67,6 +73,8 @@ pub(crate) enum Located<'a> {
     Slot(&'a Slot),
     /// The live tree, at this path.
     Live(WorkspacePath),
+    /// The upper layer of a private view, at this path.
+    Carried(&'a Arc<Tree>, WorkspacePath),
     Nothing,
 }
 
@@ -74,6 +82,8 @@ pub(crate) enum Located<'a> {
 pub(crate) struct Overlay {
     slots: OrdMap<WorkspacePath, Slot>,
     symlinks: usize,
+    /// Where carried directories lie.
+    carried: Option<Arc<Tree>>,
 }
 
 /// Puts `tail`, a path below `from`, below `to` instead.
@@ -109,7 +119,26 @@ impl Overlay {
         }
     }
 
-    fn take(&mut self, path: &WorkspacePath) -> Option<Slot> {
+    /// Says where carried directories lie.
+    pub fn carry(&mut self, tree: Arc<Tree>) {
+        self.carried = Some(tree);
+    }
+
+    /// The tree of a carried directory at this very path.
+    pub fn carried_at(&self, path: &WorkspacePath) -> Option<&Arc<Tree>> {
+        match self.slots.get(path) {
+            Some(Slot::Carried { .. }) => self.carried.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// All slots, in the order of the paths.
+    pub fn slots(&self) -> impl Iterator<Item = (&WorkspacePath, &Slot)> {
+        self.slots.iter()
+    }
+
+    /// Forgets a slot.
+    pub fn take(&mut self, path: &WorkspacePath) -> Option<Slot> {
         let slot = self.slots.remove(path);
         self.symlinks -= usize::from(matches!(slot, Some(Slot::Symlink { .. })));
         slot
@@ -129,6 +158,12 @@ impl Overlay {
                     origin: Some(origin), ..
                 }) => {
                     return Located::Live(rebase(path, &ancestor, origin));
+                }
+                Some(Slot::Carried { .. }) => {
+                    return match &self.carried {
+                        Some(tree) => Located::Carried(tree, path.clone()),
+                        None => Located::Nothing,
+                    };
                 }
                 Some(_) => return Located::Nothing,
                 None => above = ancestor.parent(),

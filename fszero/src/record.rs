@@ -68,7 +68,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Tells whether a command did it.
+    /// Tells whether it says what a command did, be it nothing.
+    pub fn is_of_command(&self) -> bool {
+        self.effects.is_empty() || self.is_captured()
+    }
+
+    /// Tells whether a command did any of it.
     pub fn is_captured(&self) -> bool {
         self.effects
             .iter()

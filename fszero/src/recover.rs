@@ -18,6 +18,8 @@ use crate::tree::{os, staging_tag};
 /// Rolls committed transactions forward and takes the others back, the newest first. The caller holds the lease.
 pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -> Result<Vec<Recovered>, Error> {
     shared.fence(epoch)?;
+    // Before anything is told from the tree: they are no part of it.
+    sweep(shared, Sweep::Unknown)?;
     let mut recovered = Vec::new();
     for mut open in shared.journal.open()?.into_iter().rev() {
         token.check()?;
@@ -39,7 +41,7 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
                     let finished = Capture::resume(shared, baseline, &open.batches)?.finish(shared, &cell, token)?;
                     open.batches.push(finished.batch);
                 }
-                let restoration = restore::restore(shared, &open.batches, blind)?;
+                let restoration = restore::restore(shared, &cell, &open.batches, blind)?;
                 shared
                     .journal
                     .append(vec![Record::Restored { cell: cell.clone() }], false)?;
@@ -52,18 +54,27 @@ pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -
             outcome,
         });
     }
-    sweep(shared)?;
+    sweep(shared, Sweep::All)?;
+    crate::private::sweep(shared)?;
     recovered.reverse();
     Ok(recovered)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sweep {
+    /// Only what the journal should know and does not.
+    Unknown,
+    /// That of transactions that are over, too; there must be no other.
+    All,
 }
 
 /// Removes staging directories of transactions that are over: a loss of power may keep the journal's last word and lose
 /// the removal.
 ///
 /// One that the journal does not know goes only if this store made it, and the journal shows that the frame that told of
-/// it was lost: then no effect of it was begun, for that waits until the frame is durable. Another may hold what it
-/// displaced; it is not touched.
-fn sweep(shared: &Shared) -> Result<(), Error> {
+/// it was lost: then no effect of it was begun, for that waits until the frame is durable; or it is left of taking back
+/// what a command did, which begins anew. Another may hold what it displaced; it is not touched.
+fn sweep(shared: &Shared, which: Sweep) -> Result<(), Error> {
     let root = WorkspacePath::root();
     let fail = |e| os(e, "listing", &root);
     let mut unknown = HashSet::new();
@@ -75,20 +86,19 @@ fn sweep(shared: &Shared) -> Result<(), Error> {
     if unknown.is_empty() && parked.is_empty() {
         return Ok(());
     }
-    let mut others = HashSet::new();
+    let (mut over, mut others) = (HashSet::new(), HashSet::new());
     for segment in shared.journal.segments()? {
         for (_, number, record) in shared.journal.scan_segment(segment)?.records {
-            let tag = match &record {
-                Record::Intents { batch, .. } | Record::CaptureEnded { batch, .. } => batch.tag,
-                _ => {
-                    others.insert(shared.tag(number));
-                    continue;
-                }
+            let own = match &record {
+                Record::Intents { batch, .. } | Record::CaptureEnded { batch, .. } => Some(batch.tag),
+                _ => None,
             };
-            if unknown.remove(&tag) || parked.contains(&tag) {
-                restore::purge(shared, tag)?;
+            if let Some(tag) = own
+                && (unknown.remove(&tag) || parked.contains(&tag))
+            {
+                over.insert(tag);
             }
-            if tag != shared.tag(number) {
+            if own != Some(shared.tag(number)) {
                 others.insert(shared.tag(number));
             }
         }
@@ -99,6 +109,9 @@ fn sweep(shared: &Shared) -> Result<(), Error> {
         if others.contains(&tag) || ahead(tag) {
             restore::purge_staging(shared, tag)?;
         }
+    }
+    if which == Sweep::All {
+        over.into_iter().try_for_each(|tag| restore::purge(shared, tag))?;
     }
     Ok(())
 }

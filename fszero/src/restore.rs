@@ -6,7 +6,7 @@
 
 mod captured;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use zero_contracts::files::Restoration;
 use zero_contracts::read::EntryKind;
 use zero_contracts::response::PathConflict;
-use zero_contracts::{CancelToken, Error, ErrorKind, Handle, WorkspacePath};
+use zero_contracts::{CancelToken, CellId, Error, ErrorKind, Handle, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::parked;
 use crate::publish::{Directories, idle_name, idle_path, staging_name, staging_path, temp_name};
-use crate::record::{Batch, Effect};
+use crate::record::{Batch, Effect, Record};
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
 use crate::widen::Widened;
@@ -40,8 +40,16 @@ pub(crate) struct Restorer<'a> {
     widened: Widened,
 }
 
-/// Takes batches back, the last first, and removes their temporaries.
-pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -> Result<Restoration, Error> {
+/// Takes batches of a cell back, the last first, and removes their temporaries.
+///
+/// What a command did is told from the tree alone, so it is over for good, and the journal says so, before what was
+/// published earlier is touched: taken back again after that, it would bring back what the cell itself had made.
+pub(crate) fn restore(
+    shared: &Shared,
+    cell: &CellId,
+    batches: &[Batch],
+    list_captured: bool,
+) -> Result<Restoration, Error> {
     let mut restorer = Restorer {
         shared,
         directories: Directories::new(shared),
@@ -50,14 +58,25 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
         list_captured,
         widened: Widened::default(),
     };
-    for batch in batches.iter().rev() {
+    let mut rest = batches;
+    let mut done = Vec::new();
+    while let Some((batch, earlier)) = rest.split_last() {
         restorer.batch(batch)?;
+        done.push(batch);
+        rest = earlier;
+        if batch.is_of_command() && !earlier.is_empty() {
+            let withdrawn = |batch: &&Batch| Record::Withdrawn {
+                cell: cell.clone(),
+                tag: batch.tag,
+            };
+            // In this order, for the end of a record may be lost: the latest first.
+            let records = done.iter().map(withdrawn).collect();
+            restorer.clear(&std::mem::take(&mut done))?;
+            restorer.widened.put_back(shared)?;
+            shared.journal.append(records, shared.power())?;
+        }
     }
-    restorer.directories.sync()?;
-    retire(shared, batches)?;
-    for batch in batches {
-        purge(shared, batch.tag)?;
-    }
+    restorer.clear(&done)?;
     restorer.widened.put_back(shared)?;
     let mut result = restorer.result;
     result.restored.sort();
@@ -68,7 +87,7 @@ pub(crate) fn restore(shared: &Shared, batches: &[Batch], list_captured: bool) -
 /// Everything is back: from here on nothing is read from the staging directories. Without this a second restoration,
 /// after a crash in the middle of a purge, would take what is missing there for what was put in its place, and remove
 /// from the tree what was there before the cell.
-fn retire(shared: &Shared, batches: &[Batch]) -> Result<(), Error> {
+fn retire(shared: &Shared, batches: &[&Batch]) -> Result<(), Error> {
     let root = shared.tree.root();
     let mut retired = false;
     for batch in batches {
@@ -162,6 +181,37 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
     Ok(())
 }
 
+/// The temporaries of the directories above each path that the batch itself made, by the index of what it makes there. A
+/// directory that is back in the staging directory, or never left it, holds what was made in it, and what is at the path
+/// is something else, however alike it looks.
+fn made_in(effects: &[Effect]) -> HashMap<usize, Vec<u32>> {
+    let mut directories: BTreeMap<&WorkspacePath, u32> = BTreeMap::new();
+    let mut found = HashMap::new();
+    for (at, effect) in effects.iter().enumerate() {
+        match effect {
+            Effect::Create { path, temp, after } => {
+                let mut above = Vec::new();
+                let mut parent = path.parent();
+                while let Some(directory) = parent {
+                    above.extend(directories.get(&directory));
+                    parent = directory.parent();
+                }
+                if !above.is_empty() {
+                    found.insert(at, above);
+                }
+                if after.is_directory() {
+                    directories.insert(path, *temp);
+                }
+            }
+            Effect::Rename { from: path, .. } | Effect::Remove { path, .. } => {
+                directories.retain(|directory, _| !directory.is_within(path));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// What a rename depends on earlier in its batch. From what is in the tree alone a rename of something that was made
 /// just before, to a place that was freed just before, looks the same when none of it has happened yet.
 #[derive(Default)]
@@ -205,6 +255,13 @@ fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
 }
 
 impl Restorer<'_> {
+    /// Makes durable that batches are taken back, and removes their temporaries.
+    fn clear(&mut self, batches: &[&Batch]) -> Result<(), Error> {
+        self.directories.sync()?;
+        retire(self.shared, batches)?;
+        batches.iter().try_for_each(|batch| purge(self.shared, batch.tag))
+    }
+
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {
         let path = staging_path(batch.tag);
         self.widened.enter(self.shared, &WorkspacePath::root())?;
@@ -214,10 +271,7 @@ impl Restorer<'_> {
             Err(Errno::NOENT) => None,
             Err(e) => return Err(os(e, "opening", &path)),
         };
-        let captured = batch
-            .effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Captured { .. }));
+        let captured = batch.is_captured();
         if captured && staging.is_none() {
             let made = self
                 .shared
@@ -240,7 +294,7 @@ impl Restorer<'_> {
         let Some(staging) = staging else {
             return Ok(()); // Nothing was begun, or everything is back already.
         };
-        let mut ties = ties(&batch.effects);
+        let (mut ties, made_in) = (ties(&batch.effects), made_in(&batch.effects));
         let (mut moved, mut directory_moved) = (false, false);
         // What was taken out of the tree and may not be durably out of it yet.
         let mut uncreated: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -269,6 +323,13 @@ impl Restorer<'_> {
             if let Effect::Rename { before, .. } = effect {
                 moved = true;
                 directory_moved |= before.is_directory();
+            }
+            let mut inside = false;
+            for directory in made_in.get(&at).into_iter().flatten() {
+                inside |= self.node(staging.as_fd(), &temp_name(*directory), &path)?.is_some();
+            }
+            if inside {
+                continue;
             }
             let tie = ties.remove(&at).unwrap_or_default();
             self.effect(effect, &tie, &staging)?;

@@ -67,27 +67,31 @@ pub(crate) fn revert(
     })
 }
 
-/// The effects of a batch in the order in which they can be reversed.
+/// The effects of a batch in the order in which they are reversed.
 ///
-/// Those of a command are sorted by path and have no order of their own: a directory comes back before what lay in it, and
-/// what was made goes from the depth up.
+/// Those of a command are in the order of their paths. What it made goes first, from the depth up; then what it changed is
+/// changed back, so that directories are directories again; then what it removed comes back, from the top down; and last
+/// come directories that will be closed to their owner, for nothing can be put into those.
 fn backwards(batch: &Batch) -> Vec<&Effect> {
-    let mut effects: Vec<&Effect> = batch.effects.iter().collect();
-    if !batch.is_captured() {
-        effects.reverse();
-        return effects;
-    }
-    let comes_back = |effect: &&Effect| {
-        let Effect::Captured { before, after, .. } = effect else {
-            return false;
+    let mut effects: Vec<&Effect> = batch.effects.iter().rev().collect();
+    if batch.is_captured() {
+        let closed = |node: &Node| node.is_directory() && node.mode() & 0o300 != 0o300;
+        let rank = |effect: &Effect| match effect {
+            Effect::Captured { before: None, .. } => 0,
+            Effect::Captured {
+                before: Some(before),
+                after: Some(after),
+                ..
+            } if closed(before) && after.is_directory() => 3,
+            Effect::Captured { after: Some(_), .. } => 1,
+            _ => 2,
         };
-        let replaced =
-            || before.as_ref().is_some_and(Node::is_directory) && !after.as_ref().is_some_and(Node::is_directory);
-        before.is_some() && (after.is_none() || replaced())
-    };
-    let (back, mut rest): (Vec<_>, Vec<_>) = effects.into_iter().partition(comes_back);
-    rest.reverse();
-    back.into_iter().chain(rest).collect()
+        effects.sort_by_key(|effect| rank(effect));
+        let made = effects.iter().take_while(|effect| rank(effect) == 0).count();
+        let kept = effects.iter().take_while(|effect| rank(effect) < 3).count();
+        effects[made..kept].sort_by_key(|effect| (rank(effect), effect_paths(effect)));
+    }
+    effects
 }
 
 fn effect_paths(effect: &Effect) -> Vec<&WorkspacePath> {

@@ -61,10 +61,19 @@ pub enum Call<'a> {
         dir: BorrowedFd<'a>,
         name: &'a [u8],
     },
+    /// `linkat`: a second name of a file.
+    Link {
+        from: BorrowedFd<'a>,
+        old: &'a [u8],
+        to: BorrowedFd<'a>,
+        new: &'a [u8],
+    },
     /// `unlinkat`.
     Unlink { dir: BorrowedFd<'a>, name: &'a [u8] },
     /// `unlinkat(AT_REMOVEDIR)`.
     RemoveDirectory { dir: BorrowedFd<'a>, name: &'a [u8] },
+    /// `mknodat` of a character device 0/0: how an overlay of the kernel says that a name is gone.
+    Whiteout { dir: BorrowedFd<'a>, name: &'a [u8] },
     /// `renameat2`.
     Rename {
         from: BorrowedFd<'a>,
@@ -289,6 +298,18 @@ impl Seam {
 
     pub fn symlink(&self, target: &[u8], dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {
         self.pass(Call::Symlink { target, dir, name }, || fs::symlinkat(target, dir, name))
+    }
+
+    pub fn link(&self, from: BorrowedFd<'_>, old: &[u8], to: BorrowedFd<'_>, new: &[u8]) -> Io<()> {
+        self.pass(Call::Link { from, old, to, new }, || {
+            fs::linkat(from, old, to, new, AtFlags::empty())
+        })
+    }
+
+    pub fn whiteout(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {
+        self.pass(Call::Whiteout { dir, name }, || {
+            fs::mknodat(dir, name, fs::FileType::CharacterDevice, Mode::empty(), 0)
+        })
     }
 
     pub fn unlink(&self, dir: BorrowedFd<'_>, name: &[u8]) -> Io<()> {

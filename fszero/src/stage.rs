@@ -124,6 +124,13 @@ impl Stager<'_> {
     fn current(&self, path: &WorkspacePath) -> Result<Option<Current>, Error> {
         match self.work.overlay.locate(path) {
             Located::Nothing => Ok(None),
+            Located::Slot(Slot::Carried { .. }) | Located::Carried(..) => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!(
+                    "`{path}` is output of a command of this cell that ignore rules exclude: change it by a command, or in a later cell"
+                ),
+            )
+            .with_path(path)),
             Located::Slot(slot) => {
                 let body = match slot {
                     Slot::File { body, .. } => Some(body.clone()),

@@ -16,6 +16,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, WorkspacePath};
 use crate::engine::{FsZero, Shared};
 use crate::node::{Meta, Node, now};
 use crate::overlay::Overlay;
+use crate::retained::{self, is_git_object};
 use crate::rules::Overrides;
 use crate::snapshot::{Manifest, SnapshotView};
 use crate::tree::{changing, os};
@@ -133,18 +134,6 @@ pub(crate) struct Scope<'a> {
     pub overrides: Option<&'a Overrides>,
 }
 
-/// Tells whether a path is an object of git: written once, named by its content.
-pub(crate) fn is_git_object(path: &WorkspacePath) -> bool {
-    let mut names = path.components();
-    while let Some(name) = names.next() {
-        if name == b".git" {
-            let rest: Vec<&[u8]> = names.collect();
-            return rest.len() > 2 && rest[0] == b"objects" && rest[1] != b"info";
-        }
-    }
-    false
-}
-
 #[derive(Default)]
 struct Gathered {
     tracked: Manifest,
@@ -259,16 +248,8 @@ fn record(shared: &Shared, cache: &Map, met: &Met, token: &CancelToken) -> Resul
         },
         EntryKind::Other => None,
         EntryKind::File if is_git_object(path) => {
-            // Its name stands for its content: a digest of the name tells it apart.
-            let digest = Digest::of(path.as_bytes());
-            Some((
-                Node::File {
-                    mode: met.entry.mode,
-                    digest,
-                    bytes: met.entry.bytes,
-                },
-                None,
-            ))
+            // Its name stands for its content.
+            met.meta.as_ref().map(|meta| (retained::node(path, meta), None))
         }
         EntryKind::File => {
             if let (Some(meta), Some((stamp, digest))) = (&met.meta, cache.get(path))

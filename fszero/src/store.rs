@@ -28,7 +28,7 @@ use crate::tree::stat_at;
 /// Objects up to this size travel inside the journal to become durable.
 pub(crate) const INLINE_BYTES: u64 = 16 * 1024;
 
-/// An object up to this size is compared when it is stored again; a larger one is written anew.
+/// An object up to this size is compared before it is stored again; a larger one after it was written to `tmp/`.
 const COMPARE_BYTES: u64 = 1 << 20;
 
 /// With more objects than this to make durable, the whole file system is flushed instead of each.
@@ -325,28 +325,51 @@ impl Store {
         Ok(())
     }
 
-    /// Moves a complete file of `tmp/` to its place.
+    /// Moves a complete file of `tmp/` to its place. A whole object that is there already stays: it may be durable, which
+    /// the new one is not.
     fn settle(&self, temporary: &str, digest: &Digest) -> Result<(), Error> {
         let (dir, name) = place(digest);
         let target = format!("{dir}/{name}");
-        let rename = || {
-            let (tmp, objects) = (self.tmp.as_fd(), self.objects.as_fd());
+        let (tmp, objects) = (self.tmp.as_fd(), self.objects.as_fd());
+        let rename = |how| {
             self.seam
-                .rename(tmp, temporary.as_bytes(), objects, target.as_bytes(), Rename::Replace)
+                .rename(tmp, temporary.as_bytes(), objects, target.as_bytes(), how)
         };
-        let placed = match rename() {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                match self.seam.make_directory(self.objects.as_fd(), dir.as_bytes(), 0o700) {
-                    Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(e),
-                    _ => rename(),
-                }
+        let mut placed = rename(Rename::NoReplace);
+        if matches!(&placed, Err(e) if e.kind() == std::io::ErrorKind::NotFound) {
+            placed = match self.seam.make_directory(objects, dir.as_bytes(), 0o700) {
+                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => Err(e),
+                _ => rename(Rename::NoReplace),
+            };
+        }
+        if matches!(&placed, Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists) {
+            if self.is_whole(digest)? && self.rejuvenate(&target)? {
+                let _ = self.seam.unlink(tmp, temporary.as_bytes());
+                return Ok(());
             }
-            other => other,
-        };
+            placed = rename(Rename::Replace);
+        }
         if placed.is_err() {
-            let _ = self.seam.unlink(self.tmp.as_fd(), temporary.as_bytes());
+            let _ = self.seam.unlink(tmp, temporary.as_bytes());
         }
         placed.map_err(fail("writing to"))
+    }
+
+    /// Reads an object of any size and compares it with its name.
+    fn is_whole(&self, digest: &Digest) -> Result<bool, Error> {
+        let Some(mut file) = self.open_object(digest)? else {
+            return Ok(false);
+        };
+        let mut hasher = Hasher::new();
+        let mut buffer = vec![0; 256 * 1024];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(hasher.finish() == *digest),
+                Ok(n) => drop(hasher.update(&buffer[..n])),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(fail("reading")(e)),
+            }
+        }
     }
 
     /// Tells whether an object is there already, whole; makes it young.
@@ -363,13 +386,22 @@ impl Store {
         if self.read_object(digest)?.as_deref() != Some(bytes) {
             return Ok(false);
         }
+        self.rejuvenate(&target)
+    }
+
+    /// Makes an object young, so that no collection takes it; false if it is gone.
+    fn rejuvenate(&self, target: &str) -> Result<bool, Error> {
+        let stat = || stat_at(self.objects.as_fd(), target.as_bytes()).map_err(|e| fail("reading")(e.into()));
+        let Some(meta) = stat()? else {
+            return Ok(false);
+        };
         if now() - meta.mtime > self.young.as_nanos() as i128 / 2 {
             // A collector may be about to remove it: it looks at the time again after it has moved the object aside,
             // and we look whether it is still there after we have set the time.
             if self.seam.touch(self.objects.as_fd(), target.as_bytes()).is_err() {
                 return Ok(false);
             }
-            return Ok(stat(&target).map_err(|e| fail("reading")(e.into()))?.is_some());
+            return Ok(stat()?.is_some());
         }
         Ok(true)
     }

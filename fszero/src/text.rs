@@ -8,7 +8,8 @@
 //!   end as their neighbour does. Elsewhere text is taken as given. Bytes (rather than text) are always taken as given.
 //! * The final newline: a file that lacks one still lacks it after `lines` or an insertion at its end, and the other way
 //!   round; only an emptied file has none and an empty one takes what it gets.
-//! * Whole content (`content`, `create`) names everything but the mode and is taken as given.
+//! * Whole content (`content`) that is text keeps the file's byte order mark and its newline style, if all lines have the
+//!   same; its own end is the file's. `create` and bytes are taken as given.
 
 pub(crate) mod diff;
 pub(crate) mod patch;
@@ -63,7 +64,7 @@ pub(crate) fn plan(change: &Change, open: Open<'_>, token: &CancelToken) -> Resu
         Change::Lines { lines, content } => replace_lines(*lines, content, open, token),
         Change::InsertBefore { anchor, content } => insert(anchor, content, true, open, token),
         Change::InsertAfter { anchor, content } => insert(anchor, content, false, open, token),
-        Change::Patch { patch } => patch::plan(patch, open, token),
+        Change::Patch { patch } => patch::plan(patch.as_bytes(), open, token),
         _ => Err(Error::new(ErrorKind::Internal, "not a change of text")),
     }
 }
@@ -132,8 +133,32 @@ fn changed_meanwhile() -> Error {
     Error::new(ErrorKind::Conflict, "the file changed while it was edited; try again").retryable(true)
 }
 
-fn blank(text: &str) -> Result<(), Error> {
-    if text.trim().is_empty() {
+/// What text or bytes come to in a file of one newline style.
+fn styled(content: &Content, crlf: bool) -> Vec<u8> {
+    match content {
+        Content::Text(text) if crlf => with_crlf(text.as_bytes()),
+        other => other.as_bytes().to_vec(),
+    }
+}
+
+/// What whole content comes to in place of a source.
+///
+/// # Errors
+/// Those of reading the source.
+pub(crate) fn whole(content: &Content, open: Open<'_>, token: &CancelToken) -> Result<Vec<u8>, Error> {
+    let Content::Text(text) = content else {
+        return Ok(content.as_bytes().to_vec());
+    };
+    let facts = scan::facts(&mut *open()?, token)?;
+    let bytes = styled(content, facts.style() == Style::Crlf);
+    if facts.bom && !text.is_empty() && !bytes.starts_with(scan::BOM) {
+        return Ok([scan::BOM, &bytes].concat());
+    }
+    Ok(bytes)
+}
+
+fn blank(text: &Content) -> Result<(), Error> {
+    if text.is_blank() {
         return Err(Error::invalid(
             "the text to look for is empty or white space only: it would match nearly anywhere",
         )
@@ -143,8 +168,13 @@ fn blank(text: &str) -> Result<(), Error> {
 }
 
 /// Looks for text as given, and as it would be in a file with `\r\n`; returns what counts, and whether it is the latter.
-fn locate(text: &str, keep: usize, open: Open<'_>, token: &CancelToken) -> Result<(Found, bool, scan::Facts), Error> {
-    let other = Some(with_crlf(text.as_bytes())).filter(|crlf| crlf != text.as_bytes());
+fn locate(
+    text: &Content,
+    keep: usize,
+    open: Open<'_>,
+    token: &CancelToken,
+) -> Result<(Found, bool, scan::Facts), Error> {
+    let other = Some(styled(text, true)).filter(|crlf| crlf != text.as_bytes());
     let mut needles = vec![text.as_bytes()];
     needles.extend(other.as_deref());
     let (mut found, facts) = scan::search(&needles, keep, &mut *open()?, token)?;
@@ -159,7 +189,13 @@ fn locate(text: &str, keep: usize, open: Open<'_>, token: &CancelToken) -> Resul
     Ok((found.swap_remove(usize::from(crlf)), crlf, facts))
 }
 
-fn replace(find: &str, replacement: &str, count: Count, open: Open<'_>, token: &CancelToken) -> Result<Plan, Error> {
+fn replace(
+    find: &Content,
+    replacement: &Content,
+    count: Count,
+    open: Open<'_>,
+    token: &CancelToken,
+) -> Result<Plan, Error> {
     blank(find)?;
     let keep = match count {
         Count::One => 1,
@@ -175,12 +211,7 @@ fn replace(find: &str, replacement: &str, count: Count, open: Open<'_>, token: &
     if found.count != wanted {
         return Err(mismatch(find, &found, wanted, open));
     }
-    let crlf = crlf || facts.style() == Style::Crlf;
-    let bytes: Arc<[u8]> = if crlf {
-        with_crlf(replacement.as_bytes()).into()
-    } else {
-        replacement.as_bytes().into()
-    };
+    let bytes: Arc<[u8]> = styled(replacement, crlf || facts.style() == Style::Crlf).into();
     let length = found.length;
     let splice = |&start: &u64| Splice {
         start,
@@ -195,9 +226,10 @@ fn replace(find: &str, replacement: &str, count: Count, open: Open<'_>, token: &
     })
 }
 
-fn mismatch(text: &str, found: &Found, wanted: u64, open: Open<'_>) -> Error {
+fn mismatch(text: &Content, found: &Found, wanted: u64, open: Open<'_>) -> Error {
     let detail = if found.count == 0 {
-        match open().ok().and_then(|mut source| scan::nearest(text, &mut source)) {
+        let text = String::from_utf8_lossy(text.as_bytes());
+        match open().ok().and_then(|mut source| scan::nearest(&text, &mut source)) {
             Some(near) => format!("the text does not occur; {near}"),
             None => "the text does not occur, nor anything near it; read the file again".into(),
         }
@@ -218,14 +250,6 @@ fn mismatch(text: &str, found: &Found, wanted: u64, open: Open<'_>) -> Error {
         )
     };
     Error::new(ErrorKind::Conflict, detail)
-}
-
-/// What is inserted, in the file's newline style; bytes as given.
-fn styled(content: &Content, crlf: bool) -> Vec<u8> {
-    match content {
-        Content::Text(text) if crlf => with_crlf(text.as_bytes()),
-        other => other.as_bytes().to_vec(),
-    }
 }
 
 fn strip_newline(bytes: &mut Vec<u8>) {
@@ -324,11 +348,7 @@ fn insert(
             if found.count != 1 {
                 return Err(mismatch(text, &found, 1, open));
             }
-            let needle = if crlf {
-                with_crlf(text.as_bytes())
-            } else {
-                text.as_bytes().to_vec()
-            };
+            let needle = styled(text, crlf);
             let within = memchr::memchr_iter(b'\n', &needle[..needle.len() - 1]).count() as u64;
             found.lines[0] + if before { 0 } else { within }
         }

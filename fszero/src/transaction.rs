@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zero_contracts::apply::FileOperation;
 use zero_contracts::edit::EditReceipt;
 use zero_contracts::files::{
-    BeginTransaction, Captured, CommitFailure, CommitRecord, CommitSeal, ReadLog, Restoration,
+    BeginTransaction, Captured, CommandView, CommitFailure, CommitRecord, CommitSeal, ReadLog, Restoration,
 };
 use zero_contracts::response::{CaptureTier, PathConflict};
 use zero_contracts::{CancelToken, Epoch, Error, ErrorKind, SourceView, Transaction};
@@ -15,6 +15,7 @@ use crate::capture::Capture;
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
+use crate::private::Private;
 use crate::publish::{Owed, Publication};
 use crate::record::{Batch, Record};
 use crate::restore;
@@ -40,6 +41,8 @@ pub(crate) struct Cell {
     /// What is in the live tree already, in order.
     batches: Vec<Batch>,
     capture: Option<Capture>,
+    /// The layers that commands work in, once there was one that did.
+    private: Option<Private>,
     /// Whether a command's effects could not be told.
     blind: bool,
     phase: Phase,
@@ -61,6 +64,7 @@ impl Cell {
             history: Vec::new(),
             batches: Vec::new(),
             capture: None,
+            private: None,
             blind: false,
             phase: Phase::Open,
             owed: Vec::new(),
@@ -161,10 +165,11 @@ impl Cell {
         let mut begun = Vec::new();
         let effects: Vec<_> = self.work.effects.iter().cloned().collect();
         let publication = self.publication(epoch, token);
-        let published = publication.publish(effects.into_iter(), &mut begun, owed);
+        let published = publication.publish(effects.iter().cloned(), &mut begun, owed);
         match published {
             Ok(()) => {
-                if !begun.is_empty() {
+                if !effects.is_empty() {
+                    // Even where none of them came to anything: what a command does next must not be hidden by them.
                     let mut next = self.work.clone();
                     next.land();
                     self.step(next);
@@ -174,7 +179,7 @@ impl Cell {
             }
             Err(refusal) => {
                 let mut restoration = Restoration::default();
-                let withdrawn = restore::restore(&self.shared, &begun, false).and_then(|done| {
+                let withdrawn = restore::restore(&self.shared, &self.begin.cell, &begun, false).and_then(|done| {
                     restoration = done;
                     self.withdraw(&begun)
                 });
@@ -200,7 +205,9 @@ impl Cell {
         };
         let records: Vec<_> = batches.iter().map(withdrawn).collect();
         if !records.is_empty() {
-            self.shared.journal.append(records, false)?;
+            // What a command did must not be told anew after something published before it was taken back, too.
+            let sync = self.shared.power() && batches.iter().any(Batch::is_of_command);
+            self.shared.journal.append(records, sync)?;
         }
         Ok(())
     }
@@ -208,6 +215,7 @@ impl Cell {
     /// Takes back everything that is in the live tree.
     fn take_back(&mut self) -> Result<Restoration, Error> {
         self.phase = Phase::Over;
+        self.drop_private();
         if let Some(capture) = self.capture.take() {
             // A command ran and nobody asked what it did: find out, so that it can be taken back.
             self.batches.push(
@@ -218,7 +226,7 @@ impl Cell {
         }
         self.work = Work::default();
         self.history.clear();
-        let mut restoration = restore::restore(&self.shared, &self.batches, false)?;
+        let mut restoration = restore::restore(&self.shared, &self.begin.cell, &self.batches, false)?;
         restoration.conflicts.splice(0..0, std::mem::take(&mut self.owed));
         if self.journalled()? {
             self.shared.journal.append(
@@ -230,6 +238,38 @@ impl Cell {
         }
         self.batches.clear();
         Ok(restoration)
+    }
+
+    /// Removes the layers of commands, with what waits in them.
+    fn drop_private(&mut self) {
+        if let Some(private) = self.private.take() {
+            private.discard();
+        }
+    }
+
+    /// Stages what commands did in the private view.
+    fn end_view(&mut self, token: &CancelToken) -> Result<Captured, Error> {
+        let Some(mut private) = self.private.take() else {
+            return Ok(Captured::default());
+        };
+        let collected = self.staging(&ReadLog::new(), token, |stager| private.collect(stager));
+        let ignored_paths = private.carried();
+        self.private = Some(private);
+        match collected {
+            Ok(receipts) => Ok(Captured {
+                receipts,
+                ignored_paths,
+            }),
+            Err(failed) => {
+                self.blind = true;
+                Err(failed)
+            }
+        }
+    }
+
+    /// Whether commands work in a private view now.
+    fn has_open_view(&self) -> bool {
+        self.private.as_ref().is_some_and(Private::is_open)
     }
 
     /// Tells whether the journal knows of this transaction.
@@ -260,13 +300,23 @@ impl Cell {
             })
         };
         self.check().map_err(plain)?;
-        if self.capture.is_some() {
+        if self.capture.is_some() || self.has_open_view() {
             return Err(plain(Error::invalid(
                 "a command's effects are still to be told: end the capture first",
             )));
         }
         token.check().map_err(plain)?;
         self.shared.fence(epoch).map_err(plain)?;
+        if let Some(first) = self.private.as_ref().and_then(|private| private.doubts.first()) {
+            let error = Error::new(ErrorKind::Conflict, format!("{}; nothing was changed", first.detail));
+            return Err(Box::new(CommitFailure {
+                error: error.with_path(&first.path).retryable(true),
+                restoration: Restoration {
+                    conflicts: self.private.as_ref().map(|p| p.doubts.clone()).unwrap_or_default(),
+                    ..Restoration::default()
+                },
+            }));
+        }
         let mut owed = Owed::default();
         self.land(epoch, token, Some(&mut owed))?;
         let late = std::mem::take(&mut owed.objects);
@@ -350,16 +400,18 @@ impl Transaction for Cell {
                 "that savepoint is of another transaction, or was rolled back itself",
             ));
         }
-        if self.capture.is_some() {
+        if self.capture.is_some() || self.has_open_view() {
             self.end_capture(token)?;
         }
+        // The next view is laid from what is staged then.
+        self.drop_private();
         let Some((work, batches)) = self.history.get(at).cloned() else {
             return Ok(Restoration::default());
         };
         let late = self.batches.get(batches..).unwrap_or_default().to_vec();
         let mut restoration = Restoration::default();
         if !late.is_empty() {
-            restoration = restore::restore(&self.shared, &late, false)?;
+            restoration = restore::restore(&self.shared, &self.begin.cell, &late, false)?;
             self.withdraw(&late)?;
             self.batches.truncate(batches);
         }
@@ -389,6 +441,7 @@ impl Transaction for Cell {
                 .all(|planned| matches!(planned, Planned::Nothing))
             && self.batches.iter().all(|batch| batch.effects.is_empty())
             && self.capture.is_none()
+            && !self.has_open_view()
             && !self.blind
     }
 
@@ -416,7 +469,7 @@ impl Transaction for Cell {
 
     fn begin_capture(&mut self, epoch: Epoch, token: &CancelToken) -> Result<CaptureTier, Error> {
         self.check()?;
-        if self.capture.is_some() {
+        if self.capture.is_some() || self.has_open_view() {
             return Err(Error::invalid("a capture is under way already"));
         }
         self.materialize(epoch, token)?;
@@ -430,8 +483,38 @@ impl Transaction for Cell {
         }
     }
 
+    fn open_view(&mut self, token: &CancelToken) -> Result<CommandView, Error> {
+        self.check()?;
+        if self.capture.is_some() || self.has_open_view() {
+            return Err(Error::invalid("a capture is under way already"));
+        }
+        if !self.batches.is_empty() {
+            return Err(Error::invalid(
+                "part of this transaction is in the live tree already: its commands cannot have a private view",
+            ));
+        }
+        let mut private = match self.private.take() {
+            Some(private) => private,
+            None => Private::new(&self.shared)?,
+        };
+        match private.open(&self.work.overlay, token) {
+            Ok(view) => {
+                self.private = Some(private);
+                Ok(view)
+            }
+            Err(failed) => {
+                // What was laid in part is laid anew by the next one.
+                private.discard();
+                Err(failed)
+            }
+        }
+    }
+
     fn end_capture(&mut self, token: &CancelToken) -> Result<Captured, Error> {
         self.check()?;
+        if self.has_open_view() {
+            return self.end_view(token);
+        }
         let Some(capture) = self.capture.take() else {
             return Ok(Captured::default());
         };
@@ -464,6 +547,10 @@ impl Transaction for Cell {
         match self.try_commit(epoch, seal, token) {
             Ok(record) => {
                 self.phase = Phase::Over;
+                if let Some(private) = &self.private {
+                    private.carry();
+                }
+                self.drop_private();
                 // The rest only removes temporaries; who dies here leaves it to the next recovery.
                 let purged = self
                     .batches

@@ -31,6 +31,7 @@ pub(crate) fn staging_tag(name: &[u8]) -> Option<u64> {
 }
 
 /// The root as a capability.
+#[derive(Debug)]
 pub(crate) struct Tree {
     root: OwnedFd,
     path: PathBuf,

@@ -18,7 +18,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, Workspac
 use crate::engine::Shared;
 use crate::node::{Meta, Node};
 use crate::overlay::{Body, Located, Overlay, Slot};
-use crate::tree::{self, missing, os, stat_at};
+use crate::tree::{self, Tree, missing, os, stat_at};
 
 /// A link is followed at most this often on one way, as in the kernel.
 const LINKS: usize = 40;
@@ -90,6 +90,10 @@ impl View {
         match self.overlay.locate(path) {
             Located::Slot(slot) => Ok(entry_of_slot(path.clone(), slot)),
             Located::Nothing => Ok(None),
+            Located::Carried(tree, origin) => {
+                let meta = tree.stat(&origin).map_err(|e| os(e, "looking at", path))?;
+                Ok(meta.map(|meta| entry_of(path.clone(), &meta)))
+            }
             Located::Live(origin) => {
                 let meta = self.shared.tree.stat(&origin).map_err(|e| os(e, "looking at", path))?;
                 Ok(meta.map(|meta| entry_of(path.clone(), &meta)))
@@ -100,15 +104,19 @@ impl View {
     /// Reads the symlink at a canonical path.
     fn target(&self, path: &WorkspacePath) -> Result<Vec<u8>, Error> {
         let not_link = || Error::invalid(format!("`{path}` is not a symlink")).with_path(path);
+        let read = |tree: &Tree, origin: &WorkspacePath| {
+            tree.link(origin).map_err(|e| match e {
+                Errno::INVAL => not_link(),
+                Errno::NOENT | Errno::NOTDIR => missing(path),
+                e => os(e, "reading", path),
+            })
+        };
         match self.overlay.locate(path) {
             Located::Slot(Slot::Symlink { target }) => Ok(target.to_vec()),
             Located::Slot(Slot::Absent) | Located::Nothing => Err(missing(path)),
             Located::Slot(_) => Err(not_link()),
-            Located::Live(origin) => self.shared.tree.link(&origin).map_err(|e| match e {
-                Errno::INVAL => not_link(),
-                Errno::NOENT | Errno::NOTDIR => missing(path),
-                e => os(e, "reading", path),
-            }),
+            Located::Live(origin) => read(&self.shared.tree, &origin),
+            Located::Carried(tree, origin) => read(tree, &origin),
         }
     }
 
@@ -121,7 +129,7 @@ impl View {
         if !self.overlay.has_symlinks() {
             // One look that fails on any symlink tells nearly always that there is none.
             match self.overlay.locate(path) {
-                Located::Nothing => {}
+                Located::Nothing | Located::Carried(..) => {}
                 Located::Slot(_) => return Ok(path.clone()),
                 Located::Live(origin) => match self.shared.tree.stat(&origin) {
                     Ok(Some(meta)) if !(follow && meta.kind == EntryKind::Symlink) => return Ok(path.clone()),
@@ -185,8 +193,8 @@ impl View {
         self.shared.open_body(body, digest)
     }
 
-    fn open_live(&self, origin: &WorkspacePath, path: &WorkspacePath) -> Result<(File, Meta), Error> {
-        self.shared.tree.open_file(origin).map_err(|mut e| {
+    fn open_live(&self, tree: &Tree, origin: &WorkspacePath, path: &WorkspacePath) -> Result<(File, Meta), Error> {
+        tree.open_file(origin).map_err(|mut e| {
             e.path = Some(path.to_string());
             e
         })
@@ -196,7 +204,7 @@ impl View {
     fn file_slot<'a>(&'a self, path: &WorkspacePath) -> Result<Located<'a>, Error> {
         match self.overlay.locate(path) {
             Located::Slot(Slot::Absent) | Located::Nothing => Err(missing(path)),
-            Located::Slot(Slot::Directory { .. }) => {
+            Located::Slot(Slot::Directory { .. } | Slot::Carried { .. }) => {
                 Err(Error::invalid(format!("`{path}` is a directory, not a regular file")).with_path(path))
             }
             Located::Slot(Slot::Symlink { .. }) => Err(missing(path)),
@@ -206,15 +214,24 @@ impl View {
 
     /// The entries of the directory at a canonical path, by name.
     pub fn entries(&self, path: &WorkspacePath) -> Result<Vec<Entry>, Error> {
+        let mut tree = &self.shared.tree;
         let origin = match self.overlay.locate(path) {
             Located::Live(origin) => Some(origin),
+            Located::Carried(carried, origin) => {
+                tree = carried;
+                Some(origin)
+            }
+            Located::Slot(Slot::Carried { .. }) => {
+                tree = self.overlay.carried_at(path).ok_or_else(|| missing(path))?;
+                Some(path.clone())
+            }
             Located::Slot(Slot::Directory { origin, .. }) => origin.clone(),
             Located::Nothing | Located::Slot(Slot::Absent) => return Err(missing(path)),
             Located::Slot(_) => return Err(not_directory(path)),
         };
         let mut entries = BTreeMap::new();
         if let Some(origin) = origin {
-            let directory = self.shared.tree.directory(&origin).map_err(|e| match e {
+            let directory = tree.directory(&origin).map_err(|e| match e {
                 Errno::NOTDIR => not_directory(path),
                 e => os(e, "listing", path),
             })?;
@@ -277,8 +294,9 @@ impl SourceView for View {
     fn read(&self, path: &WorkspacePath, token: &CancelToken) -> Result<FileContent, Error> {
         token.check()?;
         let at = self.canonical(path, true)?;
-        let origin = match self.file_slot(&at)? {
-            Located::Live(origin) => origin,
+        let (tree, origin) = match self.file_slot(&at)? {
+            Located::Live(origin) => (&self.shared.tree, origin),
+            Located::Carried(tree, origin) => (&**tree, origin),
             Located::Slot(
                 slot @ Slot::File {
                     digest, bytes, body, ..
@@ -307,7 +325,7 @@ impl SourceView for View {
         };
         for _ in 0..3 {
             token.check()?;
-            let (mut file, before) = self.open_live(&origin, path)?;
+            let (mut file, before) = self.open_live(tree, &origin, path)?;
             let mut bytes = Vec::with_capacity(before.size as usize + 1);
             if before.size <= 1 << 20 {
                 file.read_to_end(&mut bytes)
@@ -331,7 +349,8 @@ impl SourceView for View {
     fn open(&self, path: &WorkspacePath) -> Result<Box<dyn Read + Send>, Error> {
         let at = self.canonical(path, true)?;
         match self.file_slot(&at)? {
-            Located::Live(origin) => Ok(Box::new(self.open_live(&origin, path)?.0)),
+            Located::Live(origin) => Ok(Box::new(self.open_live(&self.shared.tree, &origin, path)?.0)),
+            Located::Carried(tree, origin) => Ok(Box::new(self.open_live(tree, &origin, path)?.0)),
             Located::Slot(Slot::File { digest, body, .. }) => self.open_body(body, digest),
             _ => Err(missing(path)),
         }

@@ -271,8 +271,17 @@ impl Walk<'_> {
     fn directory(&self, task: &Task) -> Result<(Vec<Task>, bool), Error> {
         let mut found = Vec::new();
         let overlay = &self.view.overlay;
+        let mut tree = &self.view.shared.tree;
         let origin = match overlay.locate(&task.path) {
             Located::Live(origin) => Some(origin),
+            Located::Carried(carried, origin) => {
+                tree = carried;
+                Some(origin)
+            }
+            Located::Slot(Slot::Carried { .. }) => overlay.carried_at(&task.path).map(|carried| {
+                tree = carried;
+                task.path.clone()
+            }),
             Located::Slot(Slot::Directory { origin, .. }) => origin.clone(),
             _ => None,
         };
@@ -286,7 +295,7 @@ impl Walk<'_> {
         };
         let directory = origin
             .as_ref()
-            .map(|origin| self.view.shared.tree.directory(origin))
+            .map(|origin| tree.directory(origin))
             .transpose()
             .map_err(fail)?;
         if let (Some(directory), Some(origin)) = (&directory, &origin) {

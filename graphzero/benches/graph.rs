@@ -1,60 +1,95 @@
 //! Ratios to floors, one JSON line each: cold index against a bare parallel parse, refresh against a bare walk, a warm
-//! query, and text search against the `rg` binary where there is one.
+//! query, the index on disk, growth with the tree, cancellation, and text search against the `rg` binary where there is one.
 //!
-//! `GRAPH_BENCH_DIR` names a tree to measure; without it a tree of `GRAPH_BENCH_FILES` (2,000) Rust files is made.
+//! The tree is `GRAPH_BENCH_DIR`, or else made of `GRAPH_BENCH_FILES` (2,500) Rust files of cargo's own sources; where those
+//! are not enough they are repeated with a line that makes each its own. A floor and what is compared with it take turns, so
+//! that both see the same machine. `GRAPH_BENCH_LARGE` (20,000) files is the largest tree of the growth rows.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use graphzero::GraphZero;
 use graphzero::testing::DirectoryView;
+use graphzero::{GraphConfig, GraphZero};
 use zero_contracts::find::{FindMode, FindOptions, FindRequest};
 use zero_contracts::source::WalkScope;
 use zero_contracts::{CancelToken, SourceView, StructureEngine};
 
-fn timed<R>(runs: usize, mut run: impl FnMut() -> R) -> (f64, f64) {
-    let mut times: Vec<f64> = (0..runs)
-        .map(|_| {
-            let start = Instant::now();
-            std::hint::black_box(run());
-            start.elapsed().as_secs_f64() * 1000.0
-        })
-        .collect();
-    times.sort_by(f64::total_cmp);
-    (
-        times[times.len() / 2],
-        times[(times.len() * 95).div_ceil(100).min(times.len()) - 1],
-    )
+type Times = Vec<f64>;
+
+fn timed<R>(times: &mut Times, run: impl FnOnce() -> R) -> R {
+    let start = Instant::now();
+    let result = std::hint::black_box(run());
+    times.push(start.elapsed().as_secs_f64() * 1000.0);
+    result
 }
 
-fn row(case: &str, (median, p95): (f64, f64), against: &str, floor: f64) {
-    let ratio = if floor > 0.0 { median / floor } else { 0.0 };
+fn summary(times: &Times) -> (f64, f64) {
+    let mut times = times.clone();
+    times.sort_by(f64::total_cmp);
+    let p95 = (times.len() * 95).div_ceil(100).clamp(1, times.len()) - 1;
+    (times[times.len() / 2], times[p95])
+}
+
+fn row(case: &str, times: &Times, unit: &str, floor: Option<(&str, f64)>) {
+    let (median, p95) = summary(times);
+    let against = floor.map(|(name, _)| name);
+    let ratio = floor.map(|(_, floor)| median / floor);
     println!(
         "{}",
-        serde_json::json!({"bench": "graph", "case": case, "median": median, "p95": p95, "unit": "ms", "against": against, "ratio": ratio})
+        serde_json::json!({"bench": "graph", "case": case, "median": median, "p95": p95, "unit": unit, "against": against, "ratio": ratio})
     );
 }
 
-fn made(directory: &Path) -> PathBuf {
-    let count: usize = std::env::var("GRAPH_BENCH_FILES")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(2000);
-    let source = include_str!("../src/rust/members.rs");
-    std::fs::create_dir_all(directory.join("src")).expect("a directory for the tree");
-    let modules: String = (0..count).map(|n| format!("mod m{n};\n")).collect();
-    std::fs::write(directory.join("src/lib.rs"), modules).expect("a file of the tree");
-    for n in 0..count {
-        let text = format!(
-            "pub fn only_{n}() {{}}\n{}",
-            source.replace("fn at_step", &format!("fn at_step_{n}"))
-        );
-        std::fs::write(directory.join(format!("src/m{n}.rs")), text).expect("a file of the tree");
+/// Returns files of cargo's own sources, smallest paths first; generated giants are left out.
+fn sources() -> Vec<PathBuf> {
+    let cargo = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let cargo = cargo.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let mut found = Vec::new();
+    for entry in ignore::WalkBuilder::new(cargo.unwrap_or_default().join("registry/src"))
+        .standard_filters(false)
+        .build()
+        .flatten()
+    {
+        let small = entry
+            .metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.len() < 150_000);
+        if small && entry.path().extension().is_some_and(|extension| extension == "rs") {
+            found.push(entry.into_path());
+        }
     }
-    directory.to_owned()
+    found.sort();
+    found
+}
+
+/// Makes a tree of so many files.
+fn made(directory: &Path, sources: &[PathBuf], count: usize) -> u64 {
+    let mut bytes = 0;
+    for n in 0..count {
+        let (mut text, name) = match sources.get(n % sources.len().max(1)) {
+            Some(source) => {
+                let parts: Vec<_> = source.iter().rev().take(4).collect();
+                (
+                    std::fs::read(source).expect("a source"),
+                    parts.into_iter().rev().collect::<PathBuf>(),
+                )
+            }
+            None => (
+                include_bytes!("../src/rust/members.rs").to_vec(),
+                PathBuf::from(format!("m{n}.rs")),
+            ),
+        };
+        text.extend_from_slice(format!("\npub fn only_{n}() {{}}\n").as_bytes());
+        let path = directory
+            .join(format!("t{}/{}", n / sources.len().max(count), n / 50))
+            .join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory for the tree");
+        bytes += text.len() as u64;
+        std::fs::write(path, text).expect("a file of the tree");
+    }
+    bytes
 }
 
 /// Parses every file on all processors, and does nothing with the trees.
@@ -76,92 +111,241 @@ fn bare_parse(files: &[PathBuf]) {
     });
 }
 
-fn main() {
-    let temporary = tempfile::tempdir().expect("a temporary directory");
-    let root = std::env::var_os("GRAPH_BENCH_DIR").map_or_else(|| made(temporary.path()), PathBuf::from);
-    let view = DirectoryView::new(&root);
-    let token = CancelToken::new();
+fn walk(view: &DirectoryView, root: &Path) -> Vec<PathBuf> {
     let found = Mutex::new(Vec::new());
-    let walk = |keep: bool| {
-        view.walk(&WalkScope::default(), &token, &|entry| {
-            if keep && entry.path.extension() == Some(b"rs") {
-                found
-                    .lock()
-                    .expect("no walker panics")
-                    .push(root.join(entry.path.as_os_str()));
-            }
-            std::ops::ControlFlow::Continue(())
-        })
-        .expect("the tree is walked")
-    };
-    walk(true);
-    let files = found.lock().expect("no walker panics").clone();
-    let parse = timed(3, || bare_parse(&files));
-    row("bare parse", parse, "", 0.0);
-    let cold = timed(3, || {
-        GraphZero::new().refresh(&view, &token).expect("the tree is indexed")
-    });
-    row("cold index", cold, "bare parse", parse.0);
-    let stat = timed(9, || walk(false));
-    row("bare walk", stat, "", 0.0);
-    let engine = GraphZero::new();
-    engine.refresh(&view, &token).expect("the tree is indexed");
-    let refresh = timed(9, || engine.refresh(&view, &token).expect("the tree is indexed"));
-    row("refresh", refresh, "bare walk", stat.0);
-    let ask = |mode: FindMode, query: &str| {
-        let options = FindOptions {
-            mode,
-            ..FindOptions::default()
-        };
-        engine
-            .find(
-                &view,
-                &FindRequest {
-                    query: query.into(),
-                    options,
-                },
-                &token,
-            )
-            .expect("the query is answered")
-    };
-    ask(FindMode::Definitions, "only_7");
-    let warm = timed(15, || ask(FindMode::Definitions, "only_7"));
-    row("warm definitions with refresh", warm, "refresh", refresh.0);
-    row(
-        "warm definitions alone",
-        (warm.0 - refresh.0, warm.1 - refresh.0),
-        "1 ms",
-        1.0,
-    );
-    row("callers", timed(3, || ask(FindMode::Callers, "only_7")), "", 0.0);
-    let start = Instant::now();
-    let cancel = CancelToken::new();
-    let late = std::thread::scope(|scope| {
-        let other = cancel.clone();
-        let worker = scope.spawn(|| GraphZero::new().refresh(&view, &cancel).is_err().then(Instant::now));
-        std::thread::sleep(std::time::Duration::from_millis((parse.0 / 3.0) as u64));
-        let asked = Instant::now();
-        other.cancel();
-        worker
-            .join()
-            .ok()
-            .flatten()
-            .map_or(0.0, |ended| (ended - asked).as_secs_f64() * 1000.0)
-    });
-    std::hint::black_box(start);
-    row("cancellation of a cold index", (late, late), "50 ms", 50.0);
-    let text = timed(7, || ask(FindMode::Text, "bounds_hold"));
-    let rg = Command::new("rg")
-        .args(["--no-heading", "-n", "-F", "bounds_hold"])
-        .arg(&root)
-        .output();
-    match rg {
-        Ok(output) if output.status.success() => {
-            let floor = timed(7, || {
-                Command::new("rg").args(["-n", "-F", "bounds_hold"]).arg(&root).output()
-            });
-            row("text search", text, "rg", floor.0);
+    view.walk(&WalkScope::default(), &CancelToken::new(), &|entry| {
+        if entry.path.extension() == Some(b"rs") {
+            found
+                .lock()
+                .expect("no walker panics")
+                .push(root.join(entry.path.as_os_str()));
         }
-        _ => row("text search", text, "rg is not installed", 0.0),
+        std::ops::ControlFlow::Continue(())
+    })
+    .expect("the tree is walked");
+    let mut files = found.into_inner().expect("no walker panics");
+    files.sort();
+    files
+}
+
+fn ask(engine: &GraphZero, view: &DirectoryView, mode: FindMode, query: &str) {
+    let options = FindOptions {
+        mode,
+        ..FindOptions::default()
+    };
+    let query = query.to_owned();
+    engine
+        .find(view, &FindRequest { query, options }, &CancelToken::new())
+        .expect("the query is answered");
+}
+
+/// Reads a line of `/proc/self/status` in MiB.
+fn memory(line: &str) -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let found = status.lines().find_map(|l| l.strip_prefix(line)).unwrap_or_default();
+    let kib = found.split_whitespace().next().and_then(|n| n.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+fn cold_and_disk(root: &Path, view: &DirectoryView, files: &[PathBuf], bytes: u64) {
+    let token = CancelToken::new();
+    let (mut parse, mut cold) = (Times::new(), Times::new());
+    // Peak memory first: later runs find an allocator that holds more.
+    let before = memory("VmRSS:");
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let engine = GraphZero::new();
+    engine.refresh(view, &token).expect("the tree is indexed");
+    let peak = memory("VmHWM:") - before;
+    row(
+        "peak memory of a cold index",
+        &vec![peak],
+        "MiB",
+        Some(("source", bytes as f64 / 1048576.0)),
+    );
+    drop(engine);
+    for _ in 0..5 {
+        timed(&mut parse, || bare_parse(files));
+        timed(&mut cold, || {
+            GraphZero::new().refresh(view, &token).expect("the tree is indexed")
+        });
+    }
+    let parse = summary(&parse).0;
+    row("cold index", &cold, "ms", Some(("bare parse", parse)));
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let open = || GraphZero::open(GraphConfig::default().index(directory.path())).expect("an engine");
+    let (mut save, mut warm) = (Times::new(), Times::new());
+    timed(&mut save, || {
+        let engine = open();
+        engine.refresh(view, &token).expect("the tree is indexed");
+    });
+    row("cold index, written to disk", &save, "ms", Some(("bare parse", parse)));
+    let size = open().persisted_bytes();
+    row(
+        "index on disk",
+        &vec![size as f64 / 1048576.0],
+        "MiB",
+        Some(("source", bytes as f64 / 1048576.0)),
+    );
+    for _ in 0..3 {
+        timed(&mut warm, || open().refresh(view, &token).expect("the tree is indexed"));
+    }
+    row(
+        "first refresh of a new process",
+        &warm,
+        "ms",
+        Some(("bare parse", parse)),
+    );
+    let _ = root;
+}
+
+fn refresh_and_queries(root: &Path, view: &DirectoryView, files: &[PathBuf]) {
+    let token = CancelToken::new();
+    let engine = GraphZero::new();
+    engine.refresh(view, &token).expect("the tree is indexed");
+    let (mut bare, mut same, mut changed) = (Times::new(), Times::new(), Times::new());
+    for n in 0..15 {
+        timed(&mut bare, || walk(view, root));
+        timed(&mut same, || engine.refresh(view, &token).expect("the tree is indexed"));
+        let path = &files[files.len() / 2];
+        let mut text = std::fs::read(path).expect("a file of the tree");
+        text.extend_from_slice(format!("\nfn changed_{n}() {{}}\n").as_bytes());
+        std::fs::write(path, text).expect("a file of the tree");
+        timed(&mut changed, || {
+            engine.refresh(view, &token).expect("the tree is indexed")
+        });
+    }
+    let bare = summary(&bare).0;
+    row("refresh, nothing changed", &same, "ms", Some(("bare walk", bare)));
+    row(
+        "refresh after one changed file",
+        &changed,
+        "ms",
+        Some(("bare walk", bare)),
+    );
+    ask(&engine, view, FindMode::Definitions, "only_7");
+    let (mut walks, mut warm) = (Times::new(), Times::new());
+    for _ in 0..25 {
+        timed(&mut walks, || {
+            engine.refresh(view, &token).expect("the tree is indexed")
+        });
+        timed(&mut warm, || ask(&engine, view, FindMode::Definitions, "only_7"));
+    }
+    // What a query costs beyond looking at the tree.
+    let alone: Times = warm.iter().zip(&walks).map(|(whole, walk)| whole - walk).collect();
+    row("warm definitions beyond the refresh", &alone, "ms", Some(("1 ms", 1.0)));
+    let mut callers = Times::new();
+    for _ in 0..3 {
+        timed(&mut callers, || ask(&engine, view, FindMode::Callers, "new"));
+    }
+    row("callers of `new`", &callers, "ms", None);
+}
+
+fn cancellation(view: &DirectoryView, cold: f64) {
+    let mut late = Times::new();
+    for n in 1..8u32 {
+        let cancel = CancelToken::new();
+        std::thread::scope(|scope| {
+            let other = cancel.clone();
+            let worker = scope.spawn(|| GraphZero::new().refresh(view, &cancel).is_err().then(Instant::now));
+            std::thread::sleep(Duration::from_secs_f64(cold / 1000.0 * f64::from(n) / 10.0));
+            let asked = Instant::now();
+            other.cancel();
+            if let Ok(Some(ended)) = worker.join() {
+                late.push((ended - asked).as_secs_f64() * 1000.0);
+            }
+        });
+    }
+    if !late.is_empty() {
+        row("cancellation of a cold index", &late, "ms", Some(("50 ms", 50.0)));
+    }
+}
+
+fn text_search(root: &Path, view: &DirectoryView) {
+    let engine = GraphZero::new();
+    for (case, query) in [("text search, rare", "only_7("), ("text search, common", "unwrap()")] {
+        let (mut floor, mut own) = (Times::new(), Times::new());
+        for _ in 0..11 {
+            let rg = timed(&mut floor, || {
+                Command::new("rg").args(["-n", "-F", query]).arg(root).output()
+            });
+            timed(&mut own, || ask(&engine, view, FindMode::Text, query));
+            if rg.is_err() {
+                floor.clear();
+            }
+        }
+        if floor.is_empty() {
+            row(case, &own, "ms", None);
+        } else {
+            row(case, &own, "ms", Some(("rg", summary(&floor).0)));
+        }
+    }
+}
+
+fn growth(sources: &[PathBuf], largest: usize) {
+    let mut first = None;
+    for count in [largest / 20, largest / 4, largest] {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let bytes = made(directory.path(), sources, count);
+        let view = DirectoryView::new(directory.path());
+        let mut times = Times::new();
+        timed(&mut times, || {
+            GraphZero::new()
+                .refresh(&view, &CancelToken::new())
+                .expect("the tree is indexed")
+        });
+        let per_mib = times[0] / (bytes as f64 / 1048576.0);
+        let floor = *first.get_or_insert(per_mib);
+        row(
+            &format!("cold index of {count} files, per MiB"),
+            &vec![per_mib],
+            "ms",
+            Some(("the smallest tree", floor)),
+        );
+    }
+}
+
+fn main() {
+    let number = |name: &str, usual: usize| {
+        let given = std::env::var(name).ok().and_then(|n| n.parse().ok());
+        given.unwrap_or(usual)
+    };
+    let only = std::env::var("GRAPH_BENCH_ONLY").unwrap_or_default();
+    let wanted = |name: &str| only.is_empty() || only.split(',').any(|part| part == name);
+    let temporary = tempfile::tempdir().expect("a temporary directory");
+    let sources = sources();
+    let root = std::env::var_os("GRAPH_BENCH_DIR").map_or_else(
+        || {
+            made(temporary.path(), &sources, number("GRAPH_BENCH_FILES", 2500));
+            temporary.path().to_owned()
+        },
+        PathBuf::from,
+    );
+    let view = DirectoryView::new(&root);
+    let files = walk(&view, &root);
+    let bytes = files
+        .iter()
+        .filter_map(|file| std::fs::metadata(file).ok())
+        .map(|meta| meta.len())
+        .sum();
+    if wanted("cold") {
+        cold_and_disk(&root, &view, &files, bytes);
+    }
+    if wanted("refresh") {
+        refresh_and_queries(&root, &view, &files);
+    }
+    if wanted("cancel") {
+        let mut cold = Times::new();
+        timed(&mut cold, || {
+            GraphZero::new()
+                .refresh(&view, &CancelToken::new())
+                .expect("the tree is indexed")
+        });
+        cancellation(&view, cold[0]);
+    }
+    if wanted("text") {
+        text_search(&root, &view);
+    }
+    if wanted("growth") {
+        growth(&sources, number("GRAPH_BENCH_LARGE", 20_000));
     }
 }

@@ -1,16 +1,38 @@
 //! Gathers the facts of one file while its tree is walked: interning of names, lines and columns, final ordering.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::code::Code;
 use crate::facts::{Def, DefId, FileFacts, Kind, NameId, Span, Use, UseId, UseKind, name_hash};
 use crate::language::Lang;
 
+/// Passes on keys that are hashes already.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        // The table takes its place from the low bits and its mark from the high ones.
+        self.0 = (self.0 ^ key).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(26);
+    }
+}
+
 /// Facts in the making.
 pub struct FactsBuilder<'t> {
     text: &'t [u8],
     line_starts: Vec<u32>,
-    ids: HashMap<Box<str>, NameId>,
+    ids: HashMap<u64, NameId, BuildHasherDefault<Mixed>>,
     facts: FileFacts,
 }
 
@@ -22,7 +44,7 @@ impl<'t> FactsBuilder<'t> {
         Self {
             text,
             line_starts,
-            ids: HashMap::new(),
+            ids: HashMap::default(),
             facts: FileFacts::empty(lang),
         }
     }
@@ -38,12 +60,18 @@ impl<'t> FactsBuilder<'t> {
 
     /// Interns a name.
     pub fn name(&mut self, name: &str) -> NameId {
-        if let Some(&id) = self.ids.get(name) {
-            return id;
+        // Keyed by hash, so that a known name costs no copy; names that share one take the next free key.
+        let mut key = u64::from(name_hash(name)) << 16;
+        loop {
+            match self.ids.get(&key) {
+                Some(&id) if self.facts.name(id) == name => return id,
+                Some(_) => key += 1,
+                None => break,
+            }
         }
         let id = self.facts.names.len() as NameId;
         self.facts.names.push(name.into());
-        self.ids.insert(name.into(), id);
+        self.ids.insert(key, id);
         id
     }
 

@@ -53,6 +53,28 @@ impl<'c> Parsing<'c> {
         text: &[u8],
         ranges: &[Range],
     ) -> Result<Tree, Error> {
+        let tree = self.parse_until(language, lang, text, ranges, false)?;
+        tree.ok_or_else(|| Error::new(ErrorKind::Internal, format!("the parser gave up for {}", lang.as_str())))
+    }
+
+    /// Parses a text that is wanted without a syntax error or not at all: the first one ends the parse.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn parse_clean(&mut self, language: &dyn Language, lang: Lang, text: &[u8]) -> Result<Option<Tree>, Error> {
+        let tree = self.parse_until(language, lang, text, &[], true)?;
+        Ok(tree.filter(|tree| !tree.root_node().has_error()))
+    }
+
+    /// Parses a text; none if the parser was told to stop at an error and met one, or gave up.
+    fn parse_until(
+        &mut self,
+        language: &dyn Language,
+        lang: Lang,
+        text: &[u8],
+        ranges: &[Range],
+        clean: bool,
+    ) -> Result<Option<Tree>, Error> {
         let internal = |what: &str| Error::new(ErrorKind::Internal, format!("{what} for {}", lang.as_str()));
         let token = self.token;
         let parser = match self.parsers.entry(lang) {
@@ -70,8 +92,11 @@ impl<'c> Parsing<'c> {
             .set_included_ranges(ranges)
             .map_err(|_| internal("ranges are out of order"))?;
         let mut calls = 0u32;
-        let mut progress = |_: &tree_sitter::ParseState| {
+        let mut progress = |state: &tree_sitter::ParseState| {
             calls = calls.wrapping_add(1);
+            if clean && state.has_error() {
+                return ControlFlow::Break(());
+            }
             if calls.is_multiple_of(16) && token.check().is_err() {
                 ControlFlow::Break(())
             } else {
@@ -84,14 +109,11 @@ impl<'c> Parsing<'c> {
             None,
             Some(options),
         );
-        match tree {
-            Some(tree) => Ok(tree),
-            None => {
-                parser.reset();
-                token.check()?;
-                Err(internal("the parser gave up"))
-            }
+        if tree.is_none() {
+            parser.reset();
+            token.check()?;
         }
+        Ok(tree)
     }
 }
 

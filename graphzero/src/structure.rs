@@ -7,8 +7,10 @@ mod pattern;
 mod references;
 mod semantic;
 
+use std::collections::HashSet;
+
 use zero_contracts::find::{Confidence, Coverage, FindMode, FindRequest, FindResult};
-use zero_contracts::{CancelToken, Error, ErrorKind, SourceView};
+use zero_contracts::{CancelToken, Error, ErrorKind, SourceView, WorkspacePath};
 
 use crate::answer::{self, Hit, Page};
 use crate::cursor::Binding;
@@ -72,7 +74,13 @@ pub fn find(context: &Context<'_>) -> Result<FindResult, Error> {
     let binding = Binding::new(context.request, context.world.fingerprint);
     let page = Page::cut(context.request, binding, found.hits.len())?;
     let items = answer::items(context.view, &found.hits[page.from..page.to], context.token)?;
-    let (coverage, certain) = context.coverage(&found)?;
+    let unsure = match context.request.options.mode {
+        FindMode::References | FindMode::Callers | FindMode::Impact if found.hits.is_empty() => {
+            references::unresolved(context)?
+        }
+        _ => HashSet::new(),
+    };
+    let (coverage, certain) = context.coverage(&found, &unsure)?;
     Ok(page.result(context.view, items, coverage, certain))
 }
 
@@ -133,8 +141,9 @@ impl Context<'_> {
         }
     }
 
-    /// Says what was looked at, and whether nothing that was asked for can have been missed.
-    fn coverage(&self, found: &Found) -> Result<(Coverage, bool), Error> {
+    /// Says what was looked at, and whether nothing that was asked for can have been missed; `unsure` are files that mention
+    /// it without telling what they mean.
+    fn coverage(&self, found: &Found, unsure: &HashSet<WorkspacePath>) -> Result<(Coverage, bool), Error> {
         let mut coverage = Coverage::default();
         let mut certain = true;
         for file in self
@@ -158,6 +167,11 @@ impl Context<'_> {
                         || (found.names.is_empty() && !(facts.errors.is_empty() && facts.opaque.is_empty()));
                     if found.hits.is_empty() && fell_short {
                         coverage.skipped.push(answer::skip(&file.entry.path, "syntax_errors"));
+                        certain = false;
+                    } else if unsure.contains(&file.entry.path) {
+                        coverage
+                            .skipped
+                            .push(answer::skip(&file.entry.path, "unresolved_mention"));
                         certain = false;
                     }
                 }

@@ -1,7 +1,7 @@
 //! Text, word and regex search with ripgrep's libraries, and search in paths.
 //!
-//! Every file in scope is read at its present content. A file without a match is read once, in pieces and without a
-//! digest; only files with a match are read through [`SourceView::read`], whose bytes and digest are of one instant.
+//! Every file in scope is read at its present content, in pieces and without a digest; those whose matches are shown are read
+//! again through [`SourceView::read`], whose bytes and digest are of one instant, and have to match as before.
 
 use std::cell::RefCell;
 use std::io::Read;
@@ -27,7 +27,7 @@ enum Outcome {
     Nothing,
     Gone,
     Skipped(Skipped),
-    Found(Digest, Vec<Span>),
+    Found(Vec<Span>),
 }
 
 /// Answers a text, word or regex query.
@@ -54,36 +54,40 @@ pub fn find(
         files: entries.len() as u64,
         ..Coverage::default()
     };
-    let mut found: Vec<(&Entry, Digest, Vec<Span>)> = Vec::new();
+    let mut found: Vec<(&Entry, Vec<Span>)> = Vec::new();
     for (entry, outcome) in entries.iter().zip(outcomes) {
         coverage.unknown_language += u64::from(language::of_path(&entry.path).is_none());
         match outcome {
             Outcome::Nothing => coverage.read += 1,
             Outcome::Gone => coverage.files -= 1,
             Outcome::Skipped(skip) => skipped.push(skip),
-            Outcome::Found(digest, spans) => {
+            Outcome::Found(spans) => {
                 coverage.read += 1;
-                found.push((entry, digest, spans));
+                found.push((entry, spans));
             }
         }
     }
     skipped.sort_by(|a, b| a.path.cmp(&b.path));
     coverage.skipped = skipped;
-    let total = found.iter().map(|(_, _, spans)| spans.len()).sum();
+    let total = found.iter().map(|(_, spans)| spans.len()).sum();
     let page = Page::cut(request, Binding::new(request, fingerprint(&entries)), total)?;
     let (mut items, mut at) = (Vec::new(), 0);
-    for (entry, digest, spans) in found {
+    for (entry, spans) in found {
         let (from, to) = (page.from.max(at), page.to.min(at + spans.len()));
         if from < to {
-            let content = view.read(&entry.path, token)?;
-            if content.digest != digest {
+            // What is shown comes from bytes and a digest of one instant.
+            let content = view.read(&entry.path, token).map_err(|error| match error.kind {
+                ErrorKind::NotFound => answer::changed(&entry.path),
+                _ => error,
+            })?;
+            if self::spans(&matcher, &content.bytes, token)? != spans {
                 return Err(answer::changed(&entry.path));
             }
             for span in &spans[from - at..to - at] {
                 items.push(item(
                     &entry.path,
                     &content.bytes,
-                    digest,
+                    content.digest,
                     *span,
                     request.options.context,
                 ));
@@ -174,12 +178,7 @@ fn search(
             if memchr::memchr(0, &buffer).is_some() {
                 return Ok(Outcome::Skipped(answer::skip(&entry.path, "binary")));
             }
-            if !matcher
-                .is_match(&buffer)
-                .map_err(|e| Error::new(ErrorKind::Internal, e.to_string()))?
-            {
-                return Ok(Outcome::Nothing);
-            }
+            return outcome(matcher, &buffer, token);
         }
         Ok(_) => {}
         Err(error) => return fail(error),
@@ -191,9 +190,23 @@ fn search(
     if memchr::memchr(0, &content.bytes).is_some() {
         return Ok(Outcome::Skipped(answer::skip(&entry.path, "binary")));
     }
+    outcome(matcher, &content.bytes, token)
+}
+
+fn outcome(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<Outcome, Error> {
+    let spans = spans(matcher, bytes, token)?;
+    Ok(if spans.is_empty() {
+        Outcome::Nothing
+    } else {
+        Outcome::Found(spans)
+    })
+}
+
+/// Returns where a matcher matches.
+fn spans(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<Vec<Span>, Error> {
     let mut spans = Vec::new();
     matcher
-        .find_iter(&content.bytes, |found| {
+        .find_iter(bytes, |found| {
             spans.push(Span {
                 start: found.start() as u32,
                 end: found.end() as u32,
@@ -202,11 +215,7 @@ fn search(
         })
         .map_err(|e| Error::new(ErrorKind::Internal, e.to_string()))?;
     token.check()?;
-    Ok(if spans.is_empty() {
-        Outcome::Nothing
-    } else {
-        Outcome::Found(content.digest, spans)
-    })
+    Ok(spans)
 }
 
 fn item(path: &WorkspacePath, bytes: &[u8], digest: Digest, span: Span, context: Option<u32>) -> FindItem {

@@ -1,5 +1,7 @@
 //! The engine behind the border: measures, projects, stores what it cuts, and brings it back.
 
+mod views;
+
 use zero_contracts::tokens::{
     Cut, Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TokenCount,
 };
@@ -278,6 +280,15 @@ impl TokenEngine for TokenZero {
         };
         let Some((cuts, shown, tokens)) = json::choose(&tree, budget, cost) else {
             return Err(too_small(budget, json::least(&tree, cost)));
+        };
+        let (cuts, shown, tokens) = match self.with_views(&tree, &cuts, budget, &cost, token)? {
+            None => (cuts, shown, tokens),
+            Some(viewed) => {
+                for content in &viewed.contents {
+                    objects.put(content.as_bytes())?;
+                }
+                (viewed.cuts, viewed.text, viewed.tokens)
+            }
         };
         token.check()?;
         let object = objects.put(text.as_bytes())?;

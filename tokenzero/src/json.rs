@@ -63,13 +63,18 @@ fn plural(count: usize, word: &str) -> String {
 }
 
 /// Writes a text with cuts (in order, apart from each other) replaced by their marks.
-pub(crate) fn write(text: &str, cuts: &[Cut]) -> String {
+fn marked(text: &str, cuts: &[Cut]) -> String {
+    write(text, cuts.iter().map(|cut| (cut.bytes.clone(), cut.text())))
+}
+
+/// Writes a text with parts of it (in order, apart from each other) replaced.
+pub(crate) fn write(text: &str, parts: impl Iterator<Item = (Range<usize>, String)>) -> String {
     let mut out = String::new();
     let mut at = 0;
-    for cut in cuts {
-        out.push_str(&text[at..cut.bytes.start]);
-        out.push_str(&cut.text());
-        at = cut.bytes.end;
+    for (bytes, part) in parts {
+        out.push_str(&text[at..bytes.start]);
+        out.push_str(&part);
+        at = bytes.end;
     }
     out.push_str(&text[at..]);
     out
@@ -81,7 +86,7 @@ pub(crate) fn write(text: &str, cuts: &[Cut]) -> String {
 pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -> Option<(Vec<Cut>, String, u64)> {
     let attempt = |bytes: usize| {
         let cuts = allot::cuts(tree, bytes);
-        let text = write(tree.text, &cuts);
+        let text = marked(tree.text, &cuts);
         let tokens = cost(&text);
         (cuts, text, tokens)
     };
@@ -145,7 +150,7 @@ fn fill(
             let mut cuts = best.0[..at].to_vec();
             cuts.extend(inside);
             cuts.extend_from_slice(&best.0[at + 1..]);
-            let text = write(tree.text, &cuts);
+            let text = marked(tree.text, &cuts);
             let tokens = cost(&text);
             if tokens <= budget {
                 low = bytes;
@@ -169,5 +174,5 @@ fn fill(
 
 /// Tokens of the smallest projection.
 pub(crate) fn least(tree: &Tree<'_>, cost: impl Fn(&str) -> u64) -> u64 {
-    cost(&write(tree.text, &allot::cuts(tree, 0)))
+    cost(&marked(tree.text, &allot::cuts(tree, 0)))
 }

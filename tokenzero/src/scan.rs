@@ -2,12 +2,12 @@
 //! surrounds them.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
 use zero_contracts::{CancelToken, Error, ErrorKind};
 
-use crate::notable::{Weight, shape, weigh, words};
+use crate::notable::{Weight, failure_words, shape, weigh};
 use crate::retained::{Region, Retained};
 
 /// Bytes read at once.
@@ -20,6 +20,8 @@ const OF_ONE_SHAPE: usize = 3;
 const PLACES: usize = 256;
 /// Longest piece of a line that is kept around a failure.
 const LONGEST: usize = 4096;
+/// Room before what is read, for what is carried over from the chunk before: a failure near a chunk's end is seen whole.
+const LEAD: usize = LONGEST * (AFTER + 2);
 
 /// What is kept.
 pub(crate) struct Limits {
@@ -35,22 +37,70 @@ pub(crate) struct Limits {
 /// `io`, `corrupt` from the reader; `cancelled` and `deadline` from the token.
 pub(crate) fn scan(reader: &mut dyn Read, limits: &Limits, token: &CancelToken) -> Result<Retained<'static>, Error> {
     let mut state = Scan::new(limits);
-    // What is carried over is at the front of the buffer, so that a failure near a chunk's end is seen whole.
-    let mut buffer = Vec::new();
     let mut carried = 0;
     loop {
         token.check()?;
-        buffer.resize(carried + CHUNK, 0);
-        let read = fill(reader, &mut buffer[carried..])?;
-        buffer.truncate(carried + read);
+        let mut buffer = state.latest.buffer();
+        if let Some(last) = state.latest.chunks.back() {
+            buffer[LEAD - carried..LEAD].copy_from_slice(&last.buffer[LEAD + last.read - carried..LEAD + last.read]);
+        }
+        let read = fill(reader, &mut buffer[LEAD..])?;
         let at_end = read < CHUNK;
-        state.take(&buffer, carried, at_end);
+        let seen = &buffer[LEAD - carried..LEAD + read];
+        state.take(seen, carried, at_end);
+        carried = state.unfinished(seen);
+        state.latest.push(Chunk { buffer, read }, limits.end);
         if at_end {
             return Ok(state.finish());
         }
-        let keep = state.unfinished(&buffer);
-        buffer.drain(..buffer.len() - keep);
-        carried = keep;
+    }
+}
+
+/// A chunk that was read, behind its lead.
+struct Chunk {
+    buffer: Box<[u8]>,
+    read: usize,
+}
+
+/// The latest chunks: as many as hold the tail. Their buffers are used again, so that no byte is copied to be kept.
+#[derive(Default)]
+struct Latest {
+    chunks: VecDeque<Chunk>,
+    bytes: usize,
+    spare: Option<Box<[u8]>>,
+}
+
+impl Latest {
+    /// A buffer to read the next chunk into.
+    fn buffer(&mut self) -> Box<[u8]> {
+        self.spare
+            .take()
+            .unwrap_or_else(|| vec![0; LEAD + CHUNK].into_boxed_slice())
+    }
+
+    /// Keeps a chunk, and gives up the oldest one if the others hold `most` bytes.
+    fn push(&mut self, chunk: Chunk, most: usize) {
+        self.bytes += chunk.read;
+        self.chunks.push_back(chunk);
+        if let Some(oldest) = self.chunks.front()
+            && self.bytes - oldest.read >= most
+            && self.chunks.len() > 1
+        {
+            self.bytes -= oldest.read;
+            self.spare = self.chunks.pop_front().map(|oldest| oldest.buffer);
+        }
+    }
+
+    /// The last `most` bytes.
+    fn tail(&self, most: usize) -> Vec<u8> {
+        let mut skip = self.bytes.saturating_sub(most);
+        let mut tail = Vec::with_capacity(self.bytes - skip);
+        for chunk in &self.chunks {
+            let dropped = skip.min(chunk.read);
+            skip -= dropped;
+            tail.extend_from_slice(&chunk.buffer[LEAD + dropped..LEAD + chunk.read]);
+        }
+        tail
     }
 }
 
@@ -82,7 +132,7 @@ struct Scan<'l> {
     shapes: HashMap<u64, usize>,
     /// Failures before this offset are done.
     done: u64,
-    tail: Vec<u8>,
+    latest: Latest,
 }
 
 impl<'l> Scan<'l> {
@@ -96,7 +146,7 @@ impl<'l> Scan<'l> {
             places: Vec::new(),
             shapes: HashMap::new(),
             done: 0,
-            tail: Vec::new(),
+            latest: Latest::default(),
         }
     }
 
@@ -109,7 +159,6 @@ impl<'l> Scan<'l> {
             self.head
                 .extend_from_slice(&new[..new.len().min(self.limits.end - self.head.len())]);
         }
-        self.keep_tail(new);
         if self.limits.failures {
             self.find(buffer, start, feeds_before, at_end);
         }
@@ -120,28 +169,13 @@ impl<'l> Scan<'l> {
         }
     }
 
-    fn keep_tail(&mut self, new: &[u8]) {
-        let most = self.limits.end;
-        if new.len() >= most {
-            self.tail.clear();
-            self.tail.extend_from_slice(&new[new.len() - most..]);
-            return;
-        }
-        // Twice the size before anything is moved, so that a byte is moved once at most.
-        if self.tail.len() + new.len() > 2 * most {
-            let drop = (self.tail.len() + new.len()).saturating_sub(most).min(self.tail.len());
-            self.tail.drain(..drop);
-        }
-        self.tail.extend_from_slice(new);
-    }
-
     /// How many of the buffer's last bytes the next one must start with.
     fn unfinished(&self, buffer: &[u8]) -> usize {
         if !self.limits.failures {
             return 0;
         }
         // From the line before the last that was not looked at.
-        (buffer.len() - settled(buffer)).min(LONGEST * (AFTER + 2))
+        (buffer.len() - settled(buffer)).min(LEAD)
     }
 
     /// Keeps the failures of a buffer, but for the last lines, whose surroundings may not be there yet.
@@ -153,7 +187,7 @@ impl<'l> Scan<'l> {
             .unwrap_or(usize::MAX)
             .min(end);
         while at < end {
-            let Some(found) = words().find(aho_corasick::Input::new(buffer).range(at..end)) else {
+            let Some(found) = failure_words().find(aho_corasick::Input::new(buffer).range(at..end)) else {
                 break;
             };
             let line_start = memchr::memrchr(b'\n', &buffer[..found.start()]).map_or(0, |feed| feed + 1);
@@ -200,7 +234,8 @@ impl<'l> Scan<'l> {
 
     fn finish(mut self) -> Retained<'static> {
         let lines = self.feeds + u64::from(!self.ends_with_feed);
-        let tail_start = self.bytes - self.tail.len() as u64;
+        let tail = self.latest.tail(self.limits.end);
+        let tail_start = self.bytes - tail.len() as u64;
         if (self.head.len() as u64) < self.bytes
             && let Some(feed) = memchr::memrchr(b'\n', &self.head)
         {
@@ -213,13 +248,13 @@ impl<'l> Scan<'l> {
             bytes: Cow::Owned(std::mem::take(&mut self.head)),
         }];
         regions.append(&mut self.places);
-        let tail_line = self.feeds - count_feeds(&self.tail) + 1;
+        let tail_line = self.feeds - count_feeds(&tail) + 1;
         regions.push(Region {
             start: tail_start,
             first_line: tail_line,
             // Set below, once the first whole line is found.
             starts_line: false,
-            bytes: Cow::Owned(self.tail),
+            bytes: Cow::Owned(tail),
         });
         if let Some(tail) = regions.last_mut() {
             start_at_line(tail);

@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 use crate::cargo::{cargo, output, run, workspace};
+use crate::node;
 
 /// Name of a bench, and the package that has it.
 const BENCHES: [(&str, &str); 6] = [
@@ -20,6 +21,9 @@ const BENCHES: [(&str, &str); 6] = [
     ("graph", "graphzero"),
     ("tokens", "tokenzero"),
 ];
+
+/// The bench that is a program of Node's.
+const NODE: &str = "node";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Row {
@@ -58,8 +62,9 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
         .into_iter()
         .filter(|(bench, _)| name == "all" || *bench == name)
         .collect();
-    if chosen.is_empty() {
-        let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).collect();
+    let on_node = name == "all" || name == NODE;
+    if chosen.is_empty() && !on_node {
+        let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).chain([NODE]).collect();
         bail!("`{name}` is not a bench; the benches are all, {}", names.join(", "));
     }
     run(&mut cargo(&[
@@ -81,6 +86,13 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
         ]))?;
         rows.extend(
             printed
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Row>(line).ok()),
+        );
+    }
+    if on_node {
+        rows.extend(
+            node::bench::bench()?
                 .lines()
                 .filter_map(|line| serde_json::from_str::<Row>(line).ok()),
         );

@@ -56,12 +56,18 @@ enum Chore {
     /// Build the addon for Node, and stage and pack the npm packages.
     Node {
         /// Build quickly and put the addon beside the package's files instead: for work on it.
-        #[arg(long)]
+        #[arg(long, conflicts_with = "types")]
         dev: bool,
+        /// Generate `index.d.ts`, and nothing else.
+        #[arg(long)]
+        types: bool,
+        /// Stage and pack what `--dev` put beside the package's files, into this directory.
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["dev", "types"])]
+        staged: Option<PathBuf>,
     },
     /// Measure against a floor or peer of the same run.
     Bench {
-        /// all, frame, cell, fs, run, graph or tokens.
+        /// all, frame, cell, fs, run, graph, tokens or node.
         #[arg(default_value = "all")]
         name: String,
         /// Write the rows here, too.
@@ -76,7 +82,7 @@ enum Chore {
     },
     /// Run the slow sweeps.
     Soak {
-        /// all, frame, shell, outbox, fs, process, graph or tokens.
+        /// all, frame, cell, shell, outbox, fs, process, graph or tokens.
         #[arg(default_value = "all")]
         name: String,
     },
@@ -104,8 +110,10 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Test { arguments } => test::test(&arguments),
         Chore::Conformance { vendor } => conformance::conformance(vendor),
         Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
-        Chore::Node { dev: true } => node::place_beside(&node::build(node::Profile::Dev)?),
-        Chore::Node { dev: false } => node::node(node::Profile::Dist),
+        Chore::Node { types: true, .. } => node::types::write(),
+        Chore::Node { dev: true, .. } => node::place_beside(&node::build(node::Profile::Dev)?),
+        Chore::Node { staged: Some(to), .. } => node::pack_placed(&to),
+        Chore::Node { .. } => node::node(),
         Chore::Bench { name, json } => bench::bench(&name, json.as_deref()),
         Chore::Truth { arguments } => cargo::run(
             cargo::cargo(&[

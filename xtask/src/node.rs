@@ -3,8 +3,10 @@
 //! Two packages, as napi-rs has it: `@zerostack/zero-kernel` (JavaScript and types) and one for each platform with the addon
 //! and, beside it, the supervisor. Neither has an install script.
 
+pub mod bench;
 mod link;
 pub mod test;
+pub mod types;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,19 +52,35 @@ fn addon() -> String {
     format!("zero-kernel.{PLATFORM}.node")
 }
 
-/// Builds the addon and the supervisor, stages both packages below `target/node` and packs them.
-pub fn node(profile: Profile) -> Result<()> {
-    let built = build(profile)?;
-    let staged = target()?.join("node");
-    for package in stage(&built, &staged)? {
+/// Builds the addon and the supervisor as they are shipped, stages both packages below `target/node` and packs them.
+pub fn node() -> Result<()> {
+    pack(&build(Profile::Dist)?, &target()?.join("node"))
+}
+
+/// Stages and packs what lies beside the package's files, whatever profile it was built with.
+pub fn pack_placed(to: &Path) -> Result<()> {
+    let stripped = to.join("stripped.node");
+    // A build for tests is twice the size for the sake of symbols that nobody looks at.
+    run(Command::new("strip")
+        .arg("-o")
+        .args([&stripped, &package().join(addon())]))?;
+    let placed = Built {
+        addon: stripped,
+        supervisor: package().join(SUPERVISOR),
+    };
+    pack(&placed, to)
+}
+
+fn pack(built: &Built, staged: &Path) -> Result<()> {
+    for package in stage(built, staged)? {
         let packed = output(
             npm(&["pack", "--silent", "--pack-destination"])
-                .arg(&staged)
+                .arg(staged)
                 .current_dir(&package),
         )?;
         let file = staged.join(packed.trim());
-        let size = |path: &Path| fs_err::metadata(path).map(|data| data.len());
-        println!("{} ({:.1} MB)", file.display(), size(&file)? as f64 / 1e6);
+        let size = fs_err::metadata(&file)?.len();
+        println!("{} ({:.1} MB)", file.display(), size as f64 / 1e6);
     }
     Ok(())
 }
@@ -116,10 +134,12 @@ pub fn place_beside(built: &Built) -> Result<()> {
 
 /// Lays out both packages as they are published and returns their directories.
 fn stage(built: &Built, staged: &Path) -> Result<[PathBuf; 2]> {
-    if staged.exists() {
-        fs_err::remove_dir_all(staged)?;
-    }
     let [main, native] = ["zero-kernel", "native"].map(|name| staged.join(name));
+    for directory in [&main, &native] {
+        if directory.exists() {
+            fs_err::remove_dir_all(directory)?;
+        }
+    }
     for directory in [&main.join("lib"), &native] {
         fs_err::create_dir_all(directory)?;
     }

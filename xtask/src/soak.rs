@@ -8,6 +8,8 @@ use crate::cargo::{cargo, run};
 struct Soak {
     name: &'static str,
     package: &'static str,
+    /// Features beyond the default ones.
+    features: &'static str,
     /// What scales the tests.
     environment: &'static [(&'static str, &'static str)],
     /// For the test harness: which tests, and how.
@@ -18,12 +20,21 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "frame",
         package: "zerostack",
+        features: "",
         environment: &[("ZEROSTACK_FRAMES", "10000")],
         arguments: &["frame_soak", "--include-ignored"],
     },
     Soak {
+        name: "cell",
+        package: "zerostack",
+        features: "",
+        environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
+        arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
+    },
+    Soak {
         name: "shell",
         package: "zerostack",
+        features: "",
         environment: &[("ZEROSTACK_SHELL_PROGRAMS", "500")],
         arguments: &["hub_shell"],
     },
@@ -37,16 +48,19 @@ const SOAKS: &[Soak] = &[
             ("ZEROSTACK_SOAK", "1"),
         ],
         arguments: &["outbox", "--test-threads=2"],
+        features: "postgres,object-store",
     },
     Soak {
         name: "fs",
         package: "fszero",
+        features: "",
         environment: &[("FSZERO_PROGRAMS", "100000"), ("FSZERO_SWEEP", "full")],
         arguments: &[],
     },
     Soak {
         name: "process",
         package: "zero-supervisor",
+        features: "",
         environment: &[("ZEROSTACK_SOAK", "50")],
         // More at once would measure the machine rather than the supervisor.
         arguments: &["--test-threads=2"],
@@ -54,12 +68,14 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "graph",
         package: "graphzero",
+        features: "all-languages",
         environment: &[("GRAPHZERO_CASES", "10000")],
         arguments: &[],
     },
     Soak {
         name: "tokens",
         package: "tokenzero",
+        features: "",
         environment: &[("TOKENZERO_CASES", "3000")],
         arguments: &["--include-ignored"],
     },
@@ -80,12 +96,18 @@ pub fn soak(name: &str) -> Result<()> {
         "--bins",
     ]))?;
     for soak in chosen {
-        let mut command = cargo(&["test", "--release", "--package", soak.package, "--lib", "--tests"]);
-        if soak.package == "zerostack" {
-            // The stores that are optional are swept, too.
-            command.args(["--features", "postgres,object-store"]);
-        }
-        command.args(["--", "--nocapture"]);
+        let mut command = cargo(&[
+            "test",
+            "--release",
+            "--package",
+            soak.package,
+            "--features",
+            soak.features,
+            "--lib",
+            "--tests",
+            "--",
+            "--nocapture",
+        ]);
         command.args(soak.arguments).envs(soak.environment.iter().copied());
         run(&mut command)?;
     }

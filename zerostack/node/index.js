@@ -1,5 +1,5 @@
 'use strict';
 
-const { Interrupt, ZeroKernel, ZeroKernelError } = require('./lib/kernel');
+const { Interrupt, NotSent, ZeroKernel, ZeroKernelError } = require('./lib/kernel');
 
-module.exports = { Interrupt, ZeroKernel, ZeroKernelError };
+module.exports = { Interrupt, NotSent, ZeroKernel, ZeroKernelError };

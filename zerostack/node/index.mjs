@@ -1,3 +1,3 @@
 import kernel from './index.js';
 
-export const { Interrupt, ZeroKernel, ZeroKernelError } = kernel;
+export const { Interrupt, NotSent, ZeroKernel, ZeroKernelError } = kernel;

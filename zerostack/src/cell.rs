@@ -9,6 +9,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
 
 use serde_json::Value;
 use zero_contracts::event::ProcessVerdict;
@@ -52,6 +53,8 @@ pub struct Cell {
     pub cwd: WorkspacePath,
     /// What its commands read that name no input.
     pub stdin: Option<Content>,
+    /// When its time is up, its settling included; none for what the host does by itself.
+    pub deadline: Option<Instant>,
     /// Gets the output of its commands while they run.
     pub on_output: Option<OnOutput>,
     /// Ends its calls that are at work.
@@ -159,6 +162,8 @@ pub struct CellStart {
     pub cwd: WorkspacePath,
     /// What its commands read that name no input.
     pub stdin: Option<Content>,
+    /// When its time is up, its settling included; none for what the host does by itself.
+    pub deadline: Option<Instant>,
     /// Gets the output of its commands while they run.
     pub on_output: Option<OnOutput>,
     /// Ends its calls that are at work.
@@ -178,6 +183,7 @@ impl Cell {
             env,
             cwd,
             stdin,
+            deadline,
             on_output,
             interrupt,
             head,
@@ -192,6 +198,7 @@ impl Cell {
             env,
             cwd,
             stdin,
+            deadline,
             on_output,
             interrupt,
             head,

@@ -32,6 +32,8 @@ pub struct KernelConfig {
     pub external_reads: ExternalReads,
     /// Whether `z.run` may run commands.
     pub commands: Commands,
+    /// How effects of commands are captured.
+    pub capture: Capture,
     /// Directories outside the workspace that commands may write to, beside the documented tool-chain caches.
     pub writable_paths: Vec<PathBuf>,
     /// The supervisor's binary; without it, it is looked for beside the current executable.
@@ -59,6 +61,7 @@ impl KernelConfig {
             grace: Duration::from_millis(500),
             external_reads: ExternalReads::Allow,
             commands: Commands::Allow,
+            capture: Capture::default(),
             writable_paths: Vec::new(),
             supervisor: None,
             durability: Durability::default(),
@@ -99,6 +102,18 @@ pub enum Commands {
     Allow,
     /// None.
     Deny,
+}
+
+/// How effects of commands are captured. What was done is named in every response (`effects.capture`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Capture {
+    /// In a private view of the workspace where this machine allows one, else by comparing the tree before and after.
+    #[default]
+    PreferPrivate,
+    /// In a private view; where none can be had, `z.run` fails with `unsupported` and says why.
+    RequirePrivate,
+    /// By comparing the tree before and after: while a command runs, the live tree shows what it does.
+    Baseline,
 }
 
 /// Engines to use in place of the shipped ones.

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use zero_contracts::{Budgets, CancelToken, CellId, Error, ErrorKind, Response, WorkspacePath};
+use zero_contracts::{Budgets, CancelToken, CellId, Error, ErrorKind, Plan, Response, WorkspacePath};
 
 use crate::admission::Admitted;
 use crate::cell::{Cell, CellCalls, CellStart};
 use crate::config::{CellOptions, Result};
 use crate::frame::{self, FrameBudgets, FrameSpec};
 use crate::kernel::{Kernel, ZeroKernel, new_cell_id};
+use crate::plan;
 use crate::sessions::Head;
 use crate::settle::{self, Rejected};
+use crate::syntax::with_fitting_stack;
 
 /// Frames given up after which the process should be restarted: their memory never comes back.
 const FRAMES_GIVEN_UP: usize = 3;
@@ -22,6 +24,31 @@ struct Ready<'a> {
     budgets: Budgets,
     wall: Duration,
     _place: Admitted<'a>,
+}
+
+/// Tells which calls of `z` a cell can make, as [`ZeroKernel::plan_cell`] does: no workspace is needed for it.
+///
+/// # Errors
+/// As there, with the default budget.
+pub fn plan_cell(source: &str) -> Result<Plan> {
+    plan_within(source, &Budgets::default())
+}
+
+fn plan_within(source: &str, budgets: &Budgets) -> Result<Plan> {
+    check_size(source, budgets)?;
+    with_fitting_stack(source, || false, plan::plan)?
+}
+
+fn check_size(source: &str, budgets: &Budgets) -> Result<()> {
+    if source.len() as u64 <= budgets.source_bytes {
+        return Ok(());
+    }
+    let why = format!(
+        "the source has {} bytes; a cell may have {}",
+        source.len(),
+        budgets.source_bytes
+    );
+    Err(Error::invalid(why).with_path("source"))
 }
 
 impl ZeroKernel {
@@ -51,6 +78,14 @@ impl ZeroKernel {
         response
     }
 
+    /// Tells which calls of `z` a cell can make, without running it: no call that it makes is missing.
+    ///
+    /// # Errors
+    /// `syntax` with its place; `invalid_input` for a source beyond its budget; `busy` without room to parse it.
+    pub fn plan_cell(&self, source: &str) -> Result<Plan> {
+        plan_within(source, &self.kernel.config.budgets)
+    }
+
     fn reject(&self, id: CellId, source: &str, error: Error, started: Instant) -> Response {
         let rejected = Rejected {
             session: &self.scope.session,
@@ -65,14 +100,7 @@ impl ZeroKernel {
     fn admit(&self, id: &CellId, source: &str, options: &CellOptions, token: &CancelToken) -> Result<Ready<'_>> {
         let kernel = &*self.kernel;
         let budgets = options.budgets.clone().unwrap_or_else(|| kernel.config.budgets.clone());
-        if source.len() as u64 > budgets.source_bytes {
-            return Err(Error::invalid(format!(
-                "the source has {} bytes; a cell may have {}",
-                source.len(),
-                budgets.source_bytes
-            ))
-            .with_path("source"));
-        }
+        check_size(source, &budgets)?;
         if options.id.is_some() && kernel.sessions.knows(id)? {
             return Err(Error::invalid(format!("there was a cell named {id} already")).with_path("id"));
         }
@@ -128,6 +156,7 @@ impl ZeroKernel {
             env: options.env,
             cwd: options.cwd.unwrap_or_else(WorkspacePath::root),
             stdin: options.stdin,
+            deadline: started.checked_add(ready.wall),
             on_output: options.on_output,
             interrupt: options.interrupt.unwrap_or_default(),
             head,

@@ -1,7 +1,7 @@
 //! The kernel: opens a workspace, and is the only place that composes the engines.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use zero_contracts::{
@@ -39,6 +39,8 @@ pub struct Kernel {
     pub(crate) outbox: Outbox,
     pub(crate) admission: Admission,
     pub(crate) subscribers: Subscribers,
+    /// Why commands get no private view here; asked once.
+    no_view: OnceLock<Option<String>>,
     /// Goes with the kernel.
     _transient: Option<tempfile::TempDir>,
 }
@@ -92,6 +94,14 @@ impl ZeroKernel {
     pub fn open(config: KernelConfig) -> Result<Self> {
         let root = resolve_root(&config)?;
         let (store, transient) = location::make(&config.store, &root)?;
+        // Asked before anything is opened: through a private view the root looks like another one.
+        if zero_supervisor::lease::is_held_by_ancestor(&store) {
+            return Err(Error::new(
+                ErrorKind::Busy,
+                "this process was started by a command of a cell that holds this workspace: a cell cannot wait for itself",
+            )
+            .retryable(false));
+        }
         let files = engines::files(&config, &root, &store)?;
         let structure = engines::structure(&config, transient.is_none().then_some(&*store))?;
         let tokens = engines::tokens(&config);
@@ -100,16 +110,10 @@ impl ZeroKernel {
             root,
             store,
         };
-        if zero_supervisor::lease::is_held_by_ancestor(&places.store) {
-            return Err(Error::new(
-                ErrorKind::Busy,
-                "this process was started by a command of a cell that holds this workspace: a cell cannot wait for itself",
-            )
-            .retryable(false));
-        }
         let kernel = Kernel {
             admission: Admission::default(),
             subscribers: Subscribers::default(),
+            no_view: OnceLock::new(),
             objects: files.objects(),
             sessions: Sessions::open(&places.store)?,
             outbox: Outbox::new(config.effects.clone(), &places.store, config.durability)?,
@@ -180,6 +184,14 @@ impl ZeroKernel {
         zero_supervisor::lease::holder(&self.kernel.places.store).map_err(|e| crate::ops::run::error(&e))
     }
 
+    /// Returns why commands get no private view of this workspace (tier `private`); `None` if they get one. Tried once.
+    ///
+    /// # Errors
+    /// `unsupported` without a supervisor; `io` if it cannot be tried.
+    pub fn why_no_private_view(&self) -> Result<Option<String>> {
+        self.kernel.why_no_view()
+    }
+
     /// Subscribes to the events that this kernel records from now on, of every session. A subscriber that is slow, or
     /// gone, changes nothing: see [`EventStream`].
     pub fn events(&self) -> EventStream {
@@ -218,6 +230,29 @@ impl ZeroKernel {
 }
 
 impl Kernel {
+    /// Why commands get no private view here.
+    pub(crate) fn why_no_view(&self) -> Result<Option<String>> {
+        if let Some(known) = self.no_view.get() {
+            return Ok(known.clone());
+        }
+        let place = match self.files.private_place() {
+            Err(e) if e.kind == ErrorKind::Unsupported => {
+                return Ok(self.no_view.get_or_init(|| Some(e.detail)).clone());
+            }
+            place => place?,
+        };
+        let why = match place {
+            None => Some("the engine of this kernel has no private views".to_owned()),
+            Some(place) => {
+                let processes = zero_supervisor::Processes::new(crate::ops::run::supervisor(self)?);
+                processes
+                    .why_no_overlay(&self.places.root, &place)
+                    .map_err(|e| crate::ops::run::error(&e))?
+            }
+        };
+        Ok(self.no_view.get_or_init(|| why).clone())
+    }
+
     pub(crate) fn event(&self, event: &Digest) -> Result<Event> {
         serde_json::from_slice(&self.objects.get(event)?)
             .map_err(|e| Error::new(ErrorKind::Corrupt, format!("{event} is not an event: {e}")))

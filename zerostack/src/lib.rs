@@ -15,19 +15,24 @@ mod kernel;
 mod location;
 mod ops;
 pub mod outbox;
+mod plan;
 mod record;
 mod recovery;
 mod session;
 mod sessions;
 mod settle;
 mod subscribe;
+mod syntax;
 mod targets;
+mod typescript;
 mod undo;
 
 pub use admission::Interrupt;
 pub use config::{
-    CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy, StoreLocation,
+    Capture, CellOptions, Commands, Engines, ExternalReads, KernelConfig, OnOutput, Output, OutputStream, Policy,
+    StoreLocation,
 };
+pub use execute::plan_cell;
 pub use instructions::instructions;
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use outbox::Effects;

@@ -97,6 +97,7 @@ impl ZeroKernel {
             env: std::collections::BTreeMap::new(),
             cwd: zero_contracts::WorkspacePath::root(),
             stdin: None,
+            deadline: None,
             on_output: None,
             interrupt: crate::admission::Interrupt::new(),
             head,

@@ -25,6 +25,9 @@ use crate::kernel::Kernel;
 use crate::record::{canonical_json, handles_in, now_ms, store_event};
 use crate::sessions::Head;
 
+/// What projecting a value may take in any case: a cell that returned in time is not lost by a hair.
+const VALUE_TIME: Duration = Duration::from_secs(1);
+
 /// A cell that never ran.
 pub(crate) struct Rejected<'a> {
     pub(crate) session: &'a SessionName,
@@ -198,6 +201,9 @@ fn judge(
             ),
         ));
     }
+    if let Some(why) = cell.runs.broken().filter(|_| cell.runs.is_private()) {
+        return Err(Failure::of(why, Phase::Settling, host));
+    }
     if let Some(why) = cell.runs.broken() {
         return Err(Failure::failed(
             Phase::Settling,
@@ -262,7 +268,7 @@ fn publish(
     let kernel = &*cell.kernel;
     let settling = |error: Error| Failure::of(error, Phase::Settling, host);
     if let Some(value) = value {
-        report.show_value(cell, &value).map_err(settling)?;
+        report.show_value(cell, &value, host).map_err(settling)?;
     }
     let intents = lock(&cell.intents).store(&*kernel.objects).map_err(settling)?;
     let _head = kernel.lock_head(cell, host).map_err(settling)?;
@@ -492,9 +498,9 @@ impl Report {
         }
     }
 
-    fn show_value(&mut self, cell: &Cell, value: &Value) -> Result<()> {
+    fn show_value(&mut self, cell: &Cell, value: &Value, host: &CancelToken) -> Result<()> {
         let kernel = &*cell.kernel;
-        let token = CancelToken::with_timeout(Duration::from_secs(30));
+        let token = host.child(cell.deadline.map(|deadline| deadline.max(Instant::now() + VALUE_TIME)));
         let shown = kernel
             .tokens
             .project_value(value, cell.budgets.value_tokens, &*kernel.objects, &token)?;

@@ -1,9 +1,10 @@
 //! Taking back what a command did: by content, for the command did not keep the inodes.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use zero_contracts::read::EntryKind;
 use zero_contracts::{Error, WorkspacePath};
 
 use super::Restorer;
@@ -11,8 +12,9 @@ use crate::node::Node;
 use crate::overlay::Body;
 use crate::publish::temp_name;
 use crate::record::{Batch, Effect};
+use crate::retained::{self, is_git_object};
 use crate::seam::Rename;
-use crate::statcache::is_git_object;
+use crate::tree::{os, stat_at};
 
 impl Restorer<'_> {
     /// Takes back what a command did. The old content comes from objects: the command did not keep the inodes.
@@ -95,6 +97,17 @@ impl Restorer<'_> {
         }
     }
 
+    /// What a live path holds, as the manifest of a capture records it.
+    fn live(&self, directory: BorrowedFd<'_>, name: &[u8], path: &WorkspacePath) -> Result<Option<Node>, Error> {
+        if is_git_object(path)
+            && let Some(meta) = stat_at(directory, name).map_err(|e| os(e, "looking at", path))?
+            && meta.kind == EntryKind::File
+        {
+            return Ok(Some(retained::node(path, &meta)));
+        }
+        self.node(directory, name, path)
+    }
+
     fn displace_captured(
         &mut self,
         path: &WorkspacePath,
@@ -105,15 +118,11 @@ impl Restorer<'_> {
         let Some((directory, name)) = self.of(path)? else {
             return Ok(());
         };
-        let Some(live) = self.node(directory.as_fd(), &name, path)? else {
+        let Some(live) = self.live(directory.as_fd(), &name, path)? else {
             return Ok(());
         };
         let same = match after {
             Node::Directory { .. } => live.is_directory(),
-            // Recorded by its name: see the module on capture.
-            Node::File { bytes, .. } if is_git_object(path) => {
-                matches!(&live, Node::File { bytes: b, .. } if b == bytes)
-            }
             _ => live == *after,
         };
         if !same {
@@ -144,7 +153,7 @@ impl Restorer<'_> {
             }
             return Ok(());
         }
-        if matches!(live, Node::File { .. }) {
+        if matches!(live, Node::File { .. }) && !is_git_object(path) {
             self.keep(directory.as_fd(), &name, Some(&live), path)?;
         }
         if self.node(staging.as_fd(), temp, path)?.is_some() {
@@ -178,7 +187,7 @@ impl Restorer<'_> {
             );
             return Ok(());
         };
-        let live = self.node(directory.as_fd(), &name, path)?;
+        let live = self.live(directory.as_fd(), &name, path)?;
         if live.as_ref() == Some(before) {
             return Ok(());
         }
@@ -214,6 +223,15 @@ impl Restorer<'_> {
                 seam.symlink(target, staging.as_fd(), &temp)
                     .map_err(Self::failed(path))?;
             }
+            Node::File { .. } if is_git_object(path) => {
+                if self.node(staging.as_fd(), &temp, path)?.is_some() {
+                    seam.unlink(staging.as_fd(), &temp).map_err(Self::failed(path))?;
+                }
+                if !retained::give_back(self.shared, path, before, staging.as_fd(), &temp)? {
+                    self.conflict(path, format!("the object of git `{path}` was not retained"), None, None);
+                    return Ok(());
+                }
+            }
             Node::File { mode, digest, bytes } => {
                 if !self.shared.store.has(digest)? {
                     self.conflict(
@@ -248,7 +266,7 @@ impl Restorer<'_> {
         };
         seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, how)
             .map_err(Self::failed(path))?;
-        if live.is_some() {
+        if live.is_some() && !is_git_object(path) {
             let displaced = self.node(staging.as_fd(), &temp, path)?;
             if displaced != live {
                 seam.rename(staging.as_fd(), &temp, directory.as_fd(), &name, Rename::Exchange)

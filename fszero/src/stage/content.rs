@@ -108,12 +108,14 @@ impl Stager<'_> {
         self.guard(path, &at, &current.node, expect, names_text)?;
         let here = |e: Error| if e.path.is_none() { e.with_path(path) } else { e };
         let (new, new_digest, size, diff, matches) = if let Change::Content { content } = change {
+            let token = self.token;
+            let new = text::whole(content, &|| self.shared.open_body(body, digest), token).map_err(here)?;
             let diff = if *bytes <= EDIT_IN_MEMORY {
-                text::diff::unified(&self.all(body, digest, path)?, content.as_bytes())
+                text::diff::unified(&self.all(body, digest, path)?, &new)
             } else {
                 String::new()
             };
-            let (body, digest, size) = self.body(content.as_bytes().to_vec())?;
+            let (body, digest, size) = self.body(new)?;
             (body, digest, size, diff, None)
         } else {
             self.edit_text(change, body, digest, *bytes, path).map_err(here)?

@@ -318,6 +318,19 @@ impl Stager<'_> {
         Ok(())
     }
 
+    /// What is at a canonical path now, without reading it.
+    pub fn look(&self, at: &WorkspacePath) -> Result<Option<EntryKind>, Error> {
+        Ok(self.view().look(at)?.map(|entry| entry.kind))
+    }
+
+    /// The paths directly in a directory at a canonical path; none if it is none.
+    pub fn inside(&self, at: &WorkspacePath) -> Result<Vec<WorkspacePath>, Error> {
+        if self.look(at)? != Some(EntryKind::Directory) {
+            return Ok(Vec::new());
+        }
+        Ok(self.view().entries(at)?.into_iter().map(|entry| entry.path).collect())
+    }
+
     /// What a canonical path holds now.
     pub fn holds(&self, at: &WorkspacePath) -> Result<Option<Node>, Error> {
         Ok(self.current(at)?.map(|current| current.node))

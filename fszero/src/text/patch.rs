@@ -28,7 +28,7 @@ enum Sign {
 struct Line<'a> {
     sign: Sign,
     /// Without its line end.
-    text: &'a str,
+    text: &'a [u8],
     newline: bool,
 }
 
@@ -45,18 +45,20 @@ fn span(text: &str) -> Option<(usize, usize)> {
     Some((start.parse().ok()?, count.parse().ok()?))
 }
 
-fn parse(patch: &str) -> Result<Vec<Hunk<'_>>, Error> {
+fn parse(patch: &[u8]) -> Result<Vec<Hunk<'_>>, Error> {
     let mut hunks: Vec<Hunk<'_>> = Vec::new();
     let mut left = (0_usize, 0_usize); // old and new lines that the present hunk still needs
     let mut files = 0;
-    for (number, raw) in (1..).zip(patch.split_inclusive('\n')) {
-        let line = raw.strip_suffix('\n').unwrap_or(raw);
-        let line = line.strip_suffix('\r').unwrap_or(line);
-        if line.starts_with('\\') {
+    let mut total = 0;
+    for (number, raw) in (1..).zip(split(patch)) {
+        total = number;
+        let line = raw.strip_suffix(b"\n").unwrap_or(raw);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.starts_with(b"\\") {
             let last = hunks.last_mut().and_then(|hunk| hunk.lines.last_mut());
             last.ok_or_else(|| malformed(number, "it follows no line"))?.newline = false;
         } else if left != (0, 0) {
-            let (sign, text) = match line.as_bytes().first() {
+            let (sign, text) = match line.first() {
                 Some(b' ') => (Sign::Context, &line[1..]),
                 // Editors and models drop the blank of an empty context line.
                 None => (Sign::Context, line),
@@ -77,7 +79,9 @@ fn parse(patch: &str) -> Result<Vec<Hunk<'_>>, Error> {
                     newline: true,
                 });
             }
-        } else if let Some(rest) = line.strip_prefix("@@ -") {
+        } else if let Some(rest) = line.strip_prefix(b"@@ -") {
+            // A name of a function may follow in any encoding; what counts is ASCII.
+            let rest = String::from_utf8_lossy(rest);
             let header = rest.split_once(" @@").and_then(|(spans, _)| spans.split_once(" +"));
             let header = header.and_then(|(old, new)| Some((span(old)?, span(new)?)));
             let Some(((old_start, old), (_, new))) = header else {
@@ -88,20 +92,17 @@ fn parse(patch: &str) -> Result<Vec<Hunk<'_>>, Error> {
                 old_start,
                 lines: Vec::new(),
             });
-        } else if line.starts_with("+++ ") {
+        } else if line.starts_with(b"+++ ") {
             files += 1;
             if files > 1 {
                 return Err(malformed(number, "it begins a second file; patch one file at a time"));
             }
-        } else if !hunks.is_empty() && line.starts_with(['+', '-', ' ']) && !line.starts_with("--") {
+        } else if !hunks.is_empty() && matches!(line.first(), Some(b'+' | b'-' | b' ')) && !line.starts_with(b"--") {
             return Err(malformed(number, "the hunk has more lines than its header says"));
         }
     }
     if left != (0, 0) {
-        return Err(malformed(
-            patch.lines().count(),
-            "the last hunk has fewer lines than its header says",
-        ));
+        return Err(malformed(total, "the last hunk has fewer lines than its header says"));
     }
     if hunks.is_empty() {
         return Err(malformed(1, "there is no hunk"));
@@ -125,10 +126,8 @@ fn split(bytes: &[u8]) -> Vec<&[u8]> {
 
 fn same(have: &[u8], want: &Line<'_>) -> bool {
     match have.strip_suffix(b"\n") {
-        Some(line) => {
-            want.newline && (line == want.text.as_bytes() || line.strip_suffix(b"\r") == Some(want.text.as_bytes()))
-        }
-        None => !want.newline && have == want.text.as_bytes(),
+        Some(line) => want.newline && (line == want.text || line.strip_suffix(b"\r") == Some(want.text)),
+        None => !want.newline && have == want.text,
     }
 }
 
@@ -138,7 +137,7 @@ fn fits(lines: &[&[u8]], at: usize, old: &[&Line<'_>]) -> bool {
         .is_some_and(|have| have.iter().zip(old).all(|(have, want)| same(have, want)))
 }
 
-pub(super) fn plan(patch: &str, open: Open<'_>, token: &CancelToken) -> Result<Plan, Error> {
+pub(super) fn plan(patch: &[u8], open: Open<'_>, token: &CancelToken) -> Result<Plan, Error> {
     let hunks = parse(patch)?;
     let mut bytes = Vec::new();
     let read = open()?.take(PATCH_BYTES + 1).read_to_end(&mut bytes);
@@ -221,7 +220,7 @@ fn elsewhere(lines: &[&[u8]], free: usize, old: &[&Line<'_>], number: usize) -> 
                 format!(
                     "; nearest is line {}, where `{}` is expected and {have} found",
                     at + i + 1,
-                    want.text
+                    String::from_utf8_lossy(want.text)
                 )
             });
             Err(Error::new(
@@ -265,7 +264,7 @@ fn apply(hunk: &Hunk<'_>, place: usize, lines: &[&[u8]], starts: &[u64], splices
                     .get(*first)
                     .filter(|l| l.ends_with(b"\n"))
                     .or_else(|| lines.get(first.checked_sub(1)?));
-                bytes.extend_from_slice(line.text.as_bytes());
+                bytes.extend_from_slice(line.text);
                 if line.newline {
                     let crlf = like.or(lines.first()).is_some_and(|l| l.ends_with(b"\r\n"));
                     bytes.extend_from_slice(if crlf { b"\r\n" } else { b"\n" });

@@ -83,6 +83,11 @@ fn pass(source: &mut dyn Read, token: &CancelToken, mut each: impl FnMut(u64, &[
     Ok(facts)
 }
 
+/// Learns about the whole source, and nothing else.
+pub(crate) fn facts(source: &mut dyn Read, token: &CancelToken) -> Result<Facts, Error> {
+    pass(source, token, |_, _| {})
+}
+
 /// Where a text occurs, without overlaps, from the start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {

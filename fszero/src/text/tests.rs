@@ -52,6 +52,70 @@ fn conflicts(source: &[u8], change: &str, word: &str) {
 }
 
 #[test]
+fn bytes_are_found_and_stand_as_they_are() {
+    // `\xff\n` is looked for as it is: in a file with `\r\n` it does not occur.
+    gives(
+        b"a\xff\r\nb\r\n",
+        r#"{"find": {"base64": "/w=="}, "replacement": {"base64": "AAo="}}"#,
+        b"a\0\n\r\nb\r\n",
+    );
+    conflicts(
+        b"a\xff\r\nb\r\n",
+        r#"{"find": {"base64": "/wo="}, "replacement": ""}"#,
+        "does not occur",
+    );
+    // What is given as text is text, beside bytes too.
+    gives(
+        b"a\r\n\xff\r\n",
+        r#"{"find": {"base64": "/w=="}, "replacement": "x\ny"}"#,
+        b"a\r\nx\r\ny\r\n",
+    );
+    gives(
+        b"a\xff\nb\n",
+        r#"{"insertAfter": {"base64": "/w=="}, "content": {"base64": "/g=="}}"#,
+        b"a\xff\n\xfe\nb\n",
+    );
+    // @@ -1 +1 @@ with the line \xff replaced by \xfe.
+    gives(
+        b"\xff\n",
+        r#"{"patch": {"base64": "QEAgLTEgKzEgQEAKLf8KK/4K"}}"#,
+        b"\xfe\n",
+    );
+    for blank in ["", "ICA=", "DQo="] {
+        let change = format!(r#"{{"find": {{"base64": "{blank}"}}, "replacement": "x"}}"#);
+        assert!(from_text::<Change>(&change).is_err(), "{change}");
+    }
+}
+
+#[test]
+fn whole_content_that_is_text_keeps_mark_and_newline_style() {
+    let bytes = |raw: &[u8]| Content::Bytes(zero_contracts::content::Bytes(raw.to_vec()));
+    let cases: [(&[u8], Content, &[u8]); 11] = [
+        (b"a\r\nb\r\n", "x\ny\n".into(), b"x\r\ny\r\n"),
+        (b"a\r\nb\r\n", "x\r\ny\n".into(), b"x\r\ny\r\n"),
+        // The end of the text is the file's end.
+        (b"a\r\nb\r\n", "x\ny".into(), b"x\r\ny"),
+        (b"a\r\nb\n", "x\ny\n".into(), b"x\ny\n"),
+        (b"a\nb\n", "x\r\ny\n".into(), b"x\r\ny\n"),
+        (b"a", "x\ny\n".into(), b"x\ny\n"),
+        (b"\xef\xbb\xbfa\r\n", "x\n".into(), b"\xef\xbb\xbfx\r\n"),
+        // A mark that is named does not double, and an emptied file is empty.
+        (b"\xef\xbb\xbfa\n", "\u{feff}x\n".into(), b"\xef\xbb\xbfx\n"),
+        (b"\xef\xbb\xbfa\n", "".into(), b""),
+        (b"a\n", "\u{feff}x\n".into(), b"\xef\xbb\xbfx\n"),
+        // Bytes name everything.
+        (b"\xef\xbb\xbfa\r\n", bytes(b"x\n"), b"x\n"),
+    ];
+    for (source, content, expected) in cases {
+        for piece in [1, 3, 1 << 20] {
+            let open = || Ok(Box::new(Pieces(source.to_vec(), 0, piece)) as Box<dyn Read + Send>);
+            let got = whole(&content, &open, &CancelToken::new()).unwrap();
+            assert_eq!(got, expected, "{content:?} in place of {source:?}");
+        }
+    }
+}
+
+#[test]
 fn replacement_is_literal_and_keeps_what_it_does_not_name() {
     gives(b"a", r#"{"find": "a", "replacement": "$&$1\\0"}"#, b"$&$1\\0");
     gives(b"a\r\nb\r\n", r#"{"find": "a", "replacement": "x"}"#, b"x\r\nb\r\n");
@@ -246,7 +310,11 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn replacing_all_equals_the_obvious_loop(source in text(), find in "[ab]{1,3}", replacement in "[abc$]{0,3}", piece in 1..9_usize) {
-        let change = Change::Replace { find: find.clone(), replacement: replacement.clone(), count: Count::All };
+        let change = Change::Replace {
+            find: find.clone().into(),
+            replacement: replacement.clone().into(),
+            count: Count::All,
+        };
         let mut expected = Vec::new();
         let (mut at, mut count) = (0, 0);
         while at < source.len() {
@@ -310,7 +378,7 @@ proptest! {
         let (before, after) = (join(&before, newline.0), join(&after, newline.1));
         let patch = diff::unified(before.as_bytes(), after.as_bytes());
         if before != after {
-            let got = edited_in(7, before.as_bytes(), &Change::Patch { patch: patch.clone() });
+            let got = edited_in(7, before.as_bytes(), &Change::Patch { patch: patch.clone().into() });
             prop_assert_eq!(got.map(|got| String::from_utf8(got).unwrap()), Ok(after), "{}", patch);
         }
     }
@@ -318,9 +386,9 @@ proptest! {
     #[test]
     fn nothing_panics(source in text(), change in "[-+ @0-9,a-b\n\\\\]{0,60}", line in 0..5_u64, piece in 1..5_usize) {
         for change in [
-            Change::Patch { patch: change.clone() },
+            Change::Patch { patch: change.clone().into() },
             Change::InsertAfter { anchor: Anchor::Line(line), content: Content::Text(change.clone()) },
-            Change::InsertBefore { anchor: Anchor::Text(change.clone()), content: Content::Text("x".into()) },
+            Change::InsertBefore { anchor: Anchor::Text(change.clone().into()), content: Content::Text("x".into()) },
         ] {
             let _ = edited_in(piece, &source, &change);
         }

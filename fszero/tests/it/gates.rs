@@ -253,6 +253,11 @@ impl Disk {
                 let (dir, name) = place(dir, name);
                 self.change(Change::Link(dir, name, meta.ino()));
             }
+            Call::Link { to, new, .. } => {
+                let meta = std::fs::symlink_metadata(path_of(to, new)).unwrap();
+                let (to, new) = place(to, new);
+                self.change(Change::Link(to, new, meta.ino()));
+            }
             Call::Unlink { dir, name } | Call::RemoveDirectory { dir, name } => {
                 let (dir, name) = place(dir, name);
                 self.change(Change::Unlink(dir, name));
@@ -289,6 +294,7 @@ impl Disk {
                 }
             }
             Call::OpenLock { .. }
+            | Call::Whiteout { .. }
             | Call::Touch { .. }
             | Call::Chown { .. }
             | Call::SetXattr { .. }

@@ -271,6 +271,57 @@ fn git_is_one_unit() {
     sh(&f, "git fsck --strict && git diff --quiet && git status --porcelain");
 }
 
+/// Loose objects, packs and their modes come back as they were, by link or, from another file system, by copy; also by
+/// recovery, and with the links of an earlier command in the store.
+#[test]
+fn a_repack_is_taken_back_object_by_object() {
+    let elsewhere = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for on_another_file_system in [false, true] {
+        let f = Fixture::with(scratch(), |mut config| {
+            if on_another_file_system {
+                config.store = elsewhere.path().join("store");
+            }
+            config
+        });
+        let commit = |n: u32| format!("echo {n} > a{n} && git add . && git commit -qm {n}");
+        sh(
+            &f,
+            &format!(
+                "git init -q . && git config user.email a@b && git config user.name n && git config gc.auto 0 && {} && git gc -q && {} && {}",
+                commit(1),
+                commit(2),
+                commit(3)
+            ),
+        );
+        let before = f.image();
+        for script in [
+            "git gc -q --prune=now",
+            "git repack -q -a -d -f && echo 4 > a4 && git add .",
+            "chmod 644 .git/objects/pack/*.pack && rm -rf .git/objects/??",
+            "rm -rf .git/objects && mkdir -p .git/objects/pack && printf junk > .git/objects/pack/tmp_pack_x",
+        ] {
+            let mut t = f.begin();
+            t.begin_capture(Epoch(1), &token()).unwrap();
+            sh(&f, script);
+            assert_ne!(f.image(), before, "{script}");
+            t.end_capture(&token()).unwrap();
+            // A second command in the same cell needs what the first one lost to stay retained.
+            t.begin_capture(Epoch(1), &token()).unwrap();
+            sh(&f, "rm -rf .git/objects/pack");
+            t.end_capture(&token()).unwrap();
+            assert_eq!(t.restore().unwrap().conflicts, [], "{script}");
+            assert_eq!(f.image(), before, "{script}");
+        }
+        let mut t = f.begin();
+        t.begin_capture(Epoch(1), &token()).unwrap();
+        sh(&f, "git gc -q --prune=now");
+        std::mem::forget(t); // the process died
+        f.engine.recover(Epoch(2), &token()).unwrap();
+        assert_eq!(f.image(), before);
+        sh(&f, "git fsck --strict");
+    }
+}
+
 #[test]
 fn above_the_limits_nothing_is_claimed() {
     let f = Fixture::with(scratch(), |mut config| {

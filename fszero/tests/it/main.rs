@@ -7,6 +7,7 @@ mod fields;
 mod gates;
 mod hostile;
 mod keeping;
+mod losses;
 mod model;
 mod scenarios;
 mod support;

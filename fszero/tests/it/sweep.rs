@@ -1,7 +1,9 @@
-//! The crash sweep: every program of one operation, and many of two and three, killed and failed at every step.
+//! The crash sweep: every program of one operation, and many of two and three, killed and failed at every step. What a
+//! loss of power leaves is in `losses`.
 //!
 //! After each, a new engine recovers; the tree must be all old or all new, nothing may be left over, and the workspace
-//! must still work. `FSZERO_SWEEP=full` makes it exhaustive to three operations; the numbers tried are printed.
+//! must still work. `FSZERO_SWEEP=full` makes it exhaustive to three operations; the numbers tried are printed, and
+//! `FSZERO_SEED` (0 to 255) gives other samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +18,7 @@ use crate::gates::{Injector, Plan, held};
 use crate::support::*;
 
 /// Operations that work on [`prepare`]'s tree, alone and mostly in combination.
-const OPERATIONS: &[&str] = &[
+pub const OPERATIONS: &[&str] = &[
     r#"{"path": "new", "create": "new\n"}"#,
     r#"{"path": "p/q/new", "create": "deep\n"}"#,
     r#"{"path": "a", "find": "alpha", "replacement": "ALPHA"}"#,
@@ -67,21 +69,63 @@ fn prepare(root: &Path) {
 
 /// How the transaction goes on after staging.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Way {
+pub enum Way {
     Commit,
     /// Materialised, then committed.
     Materialized,
     /// Materialised, then restored.
     Restored,
+    /// A command runs after it, then all is committed.
+    Command,
+    /// A command runs after it, then all is restored.
+    CommandRestored,
 }
 
-struct Trial {
-    fixture: Fixture,
-    gate: Arc<Injector>,
-    old: Image,
+impl Way {
+    pub const ALL: [Self; 5] = [
+        Self::Commit,
+        Self::Materialized,
+        Self::Restored,
+        Self::Command,
+        Self::CommandRestored,
+    ];
+
+    /// Those that a program of one operation goes through: without a command, and some with one.
+    pub fn of(program: usize) -> Vec<Self> {
+        match program % 6 {
+            _ if full() => Self::ALL.to_vec(),
+            0 => vec![Self::Commit, Self::CommandRestored],
+            3 => vec![Self::Restored, Self::Command],
+            _ => vec![Self::Commit, Self::Restored],
+        }
+    }
+
+    pub fn restores(self) -> bool {
+        matches!(self, Self::Restored | Self::CommandRestored)
+    }
 }
 
-fn trial(durability: Durability, disk: bool) -> Trial {
+/// What the command does, to what the operations did and to what they did not touch.
+fn command(root: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let at = |path: &str| root.join(path);
+    let _ = std::fs::write(at("d/x"), "by a command\n");
+    let _ = std::fs::remove_file(at("new"));
+    let _ = std::fs::rename(at("a"), at("elsewhere"));
+    let _ = std::fs::rename(at("empty"), at("d/full"));
+    let _ = std::fs::create_dir_all(at("made/deep")).and_then(|()| std::fs::write(at("made/deep/file"), "x\r\n"));
+    let _ = std::os::unix::fs::symlink("a", at("made/link"));
+    let _ = std::fs::set_permissions(at("private"), std::fs::Permissions::from_mode(0o644));
+    let _ = std::fs::remove_dir_all(at("moved"));
+}
+
+pub struct Trial {
+    pub fixture: Fixture,
+    pub gate: Arc<Injector>,
+    pub old: Image,
+}
+
+pub fn trial(durability: Durability, disk: bool) -> Trial {
     let dir = scratch();
     prepare(&dir.path().join("root"));
     let gate = if disk { Injector::with_disk() } else { Injector::new() };
@@ -92,28 +136,37 @@ fn trial(durability: Durability, disk: bool) -> Trial {
 
 impl Trial {
     /// Runs a program; tells whether it committed. None if the operations do not fit together.
-    fn run(&self, program: &str, way: Way, plan: Plan) -> Option<bool> {
+    pub fn run(&self, program: &str, way: Way, plan: Plan) -> Option<bool> {
+        let token = CancelToken::new();
         let mut transaction = self.fixture.engine.begin(fresh()).unwrap();
         stage(&mut *transaction, program).ok()?;
+        if matches!(way, Way::Command | Way::CommandRestored) {
+            transaction.begin_capture(Epoch(1), &token).unwrap();
+            command(&self.fixture.root());
+        }
         if let Some(disk) = &self.gate.disk {
             held(disk).load(&[&self.fixture.root(), &self.fixture.dir.path().join("store")]);
         }
         self.gate.arm(plan);
-        if way != Way::Commit && transaction.materialize(Epoch(1), &CancelToken::new()).is_err() {
+        let before = match way {
+            Way::Commit => Ok(()),
+            Way::Materialized | Way::Restored => transaction.materialize(Epoch(1), &token),
+            Way::Command | Way::CommandRestored => transaction.end_capture(&token).map(drop),
+        };
+        if before.is_err() {
             return Some(false);
         }
-        Some(match way {
-            Way::Restored => {
-                let _ = transaction.restore();
-                false
-            }
-            _ => finish(&mut *transaction).is_ok(),
+        Some(if way.restores() {
+            let _ = transaction.restore();
+            false
+        } else {
+            finish(&mut *transaction).is_ok()
         })
     }
 }
 
 /// Recovers, perhaps dying once on the way, and checks that the tree is one of two and the workspace sound.
-fn check(
+pub fn check(
     dir: &Path,
     durability: Durability,
     old: &Image,
@@ -195,7 +248,6 @@ fn difference(have: &Image, want: &Image) -> String {
 struct Points {
     kills: u64,
     failures: u64,
-    losses: u64,
     programs: u64,
 }
 
@@ -207,8 +259,8 @@ fn sweep(program: &str, way: Way, points: &mut Points) {
     };
     let steps = clean.gate.steps();
     let new = clean.fixture.image();
-    assert_eq!(committed, way != Way::Restored, "{program} {way:?}");
-    if way == Way::Restored {
+    assert_eq!(committed, !way.restores(), "{program} {way:?}");
+    if way.restores() {
         assert!(
             new == clean.old,
             "{program}: not restored:\n{}",
@@ -252,57 +304,27 @@ fn sweep(program: &str, way: Way, points: &mut Points) {
     }
 }
 
-/// Kills one program at every step and loses what was not flushed, in several ways.
-fn lose_power(program: &str, way: Way, ways: u64, rng: &mut TestRng, points: &mut Points) {
-    let clean = trial(Durability::Power, true);
-    if clean.run(program, way, Plan::Nothing).is_none() {
-        return;
-    }
-    let steps = clean.gate.steps();
-    let new = clean.fixture.image();
-    for step in 0..=steps {
-        let killed = trial(Durability::Power, true);
-        let ok = killed.run(program, way, Plan::Die(step)).unwrap();
-        for variant in 0..ways {
-            let what = format!("{program} {way:?} lost power at step {step} of {steps}, variant {variant}");
-            let dir = scratch();
-            let mut keep = || match variant {
-                0 => false,
-                1 => true,
-                _ => coin(rng),
-            };
-            let disk = held(killed.gate.disk.as_ref().unwrap());
-            disk.after_power_loss(&mut keep, &[&dir.path().join("root"), &dir.path().join("store")]);
-            // The copy is another root to the engine.
-            let _ = std::fs::remove_file(dir.path().join("store/root"));
-            let must = (ok && way != Way::Restored).then_some(true);
-            check(dir.path(), Durability::Power, &killed.old, &new, must, None, &what);
-            points.losses += 1;
-        }
-    }
-}
-
-fn coin(rng: &mut TestRng) -> bool {
-    rng.next_u32() & 1 == 1
-}
-
-fn full() -> bool {
+pub fn full() -> bool {
     std::env::var("FSZERO_SWEEP").is_ok_and(|v| v == "full")
 }
 
-fn rng(seed: u8) -> TestRng {
-    TestRng::from_seed(RngAlgorithm::ChaCha, &[seed; 32])
+/// Random numbers, the same in every run; `FSZERO_SEED` gives others.
+pub fn rng(stream: u8) -> TestRng {
+    let seed: u8 = std::env::var("FSZERO_SEED").map_or(0, |seed| seed.parse().unwrap());
+    let mut bytes = [stream; 32];
+    bytes[0] = seed;
+    TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
 }
 
-fn pick(rng: &mut TestRng, count: usize) -> String {
+pub fn pick(rng: &mut TestRng, count: usize) -> String {
     let chosen: Vec<&str> = (0..count)
         .map(|_| OPERATIONS[rng.next_u32() as usize % OPERATIONS.len()])
         .collect();
     format!("[{}]", chosen.join(","))
 }
 
-/// Programs of two and three operations: all of them, or a sample.
-fn combinations(rng: &mut TestRng, sample: usize) -> Vec<String> {
+/// Programs of two and three operations: a sample, or all of up to `most`.
+pub fn combinations(rng: &mut TestRng, sample: usize, most: usize) -> Vec<String> {
     if !full() {
         return (0..sample).map(|i| pick(rng, 2 + i % 2)).collect();
     }
@@ -310,7 +332,9 @@ fn combinations(rng: &mut TestRng, sample: usize) -> Vec<String> {
     for a in OPERATIONS {
         for b in OPERATIONS {
             all.push(format!("[{a},{b}]"));
-            all.extend(OPERATIONS.iter().map(|c| format!("[{a},{b},{c}]")));
+            if most > 2 {
+                all.extend(OPERATIONS.iter().map(|c| format!("[{a},{b},{c}]")));
+            }
         }
     }
     all
@@ -319,8 +343,8 @@ fn combinations(rng: &mut TestRng, sample: usize) -> Vec<String> {
 #[test]
 fn one_operation_killed_and_failed_at_every_step() {
     let mut points = Points::default();
-    for operation in OPERATIONS {
-        for way in [Way::Commit, Way::Restored] {
+    for (i, operation) in OPERATIONS.iter().enumerate() {
+        for way in Way::of(i) {
             sweep(&format!("[{operation}]"), way, &mut points);
         }
     }
@@ -331,44 +355,11 @@ fn one_operation_killed_and_failed_at_every_step() {
 #[test]
 fn combinations_killed_and_failed_at_every_step() {
     let mut points = Points::default();
-    for (i, program) in combinations(&mut rng(7), 20).iter().enumerate() {
-        sweep(
-            program,
-            [Way::Commit, Way::Materialized, Way::Restored][i % 3],
-            &mut points,
-        );
+    for (i, program) in combinations(&mut rng(7), 20, 3).iter().enumerate() {
+        sweep(program, Way::ALL[i % Way::ALL.len()], &mut points);
     }
     println!("crash sweep, two and three operations: {points:?}, all survived");
     assert!(points.kills > 100);
-}
-
-#[test]
-fn one_operation_with_unsynced_writes_lost_or_reordered() {
-    let mut points = Points::default();
-    let mut rng = rng(3);
-    let ways = if full() { 16 } else { 4 };
-    for operation in OPERATIONS {
-        lose_power(&format!("[{operation}]"), Way::Commit, ways, &mut rng, &mut points);
-    }
-    println!("power loss, one operation: {points:?}, all survived");
-    assert!(points.losses > 1000);
-}
-
-#[test]
-fn combinations_with_unsynced_writes_lost_or_reordered() {
-    let mut points = Points::default();
-    let mut rng = rng(5);
-    for (i, program) in combinations(&mut rng, 16).iter().enumerate() {
-        lose_power(
-            program,
-            [Way::Commit, Way::Restored, Way::Materialized][i % 3],
-            4,
-            &mut rng,
-            &mut points,
-        );
-    }
-    println!("power loss, two and three operations: {points:?}, all survived");
-    assert!(points.losses > 300);
 }
 
 /// An external editor acts between any two steps: its bytes are never lost.

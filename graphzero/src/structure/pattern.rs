@@ -15,7 +15,7 @@ use crate::answer::Hit;
 use crate::facts::Span;
 use crate::facts_builder::words;
 use crate::language::{self, Lang, Language, languages};
-use crate::parse::{MAX_DEPTH, Parsing};
+use crate::parse::{MAX_DEPTH, Parsing, errors};
 use crate::pool;
 use crate::world::WorldFileId;
 
@@ -115,6 +115,8 @@ fn compile(language: &dyn Language, lang: Lang, query: &str, context: &Context<'
     // A rest without a name still needs to be an identifier.
     let marked = name_rests(&marked);
     // An expression may need a function around it, a statement its semicolon.
+    // `from $M` of an import needs a string.
+    let marked = quote_modules(lang, &marked);
     let forms: &[(&str, &str)] = match lang {
         Lang::Rust => &[("", ""), ("fn µ_(){", "}"), ("fn µ_(){let _=", ";}"), ("impl µ_{", "}")],
         Lang::Go => &[("", ""), ("package p\n", ""), ("package p\nfunc µ_(){", "}")],
@@ -131,7 +133,9 @@ fn compile(language: &dyn Language, lang: Lang, query: &str, context: &Context<'
     for (prefix, suffix) in forms {
         let source = format!("{prefix}{marked}{suffix}");
         let tree = parsing.parse(language, lang, source.as_bytes())?;
-        if tree.root_node().has_error() {
+        // A rest of items is no item by itself, so the grammar calls it an error; it is none.
+        let is_rest = |span: &Span| rest_variable(&source[span.start as usize..span.end as usize]).is_some();
+        if tree.root_node().has_error() && !errors(&tree).iter().all(is_rest) {
             continue;
         }
         if find(&tree, prefix.len(), prefix.len() + marked.len()).is_some() {
@@ -139,6 +143,20 @@ fn compile(language: &dyn Language, lang: Lang, query: &str, context: &Context<'
         }
     }
     Ok(None)
+}
+
+fn quote_modules(lang: Lang, text: &str) -> String {
+    let modules = matches!(lang, Lang::TypeScript | Lang::Tsx | Lang::JavaScript);
+    match text
+        .rsplit_once(" from ")
+        .filter(|_| modules && text.starts_with(['i', 'e']))
+    {
+        Some((names, module)) if variable(module.trim_end_matches(';')).is_some() => {
+            let plain = module.trim_end_matches(';');
+            format!("{names} from \"{plain}\"{}", &module[plain.len()..])
+        }
+        _ => text.to_owned(),
+    }
 }
 
 fn name_rests(text: &str) -> String {
@@ -169,7 +187,7 @@ fn find(tree: &Tree, start: usize, end: usize) -> Option<Node<'_>> {
             // `f($A)` alone is an expression, not a statement.
             return Some(match inside[..] {
                 [only] if only.byte_range() == node.byte_range() || node.kind() == "expression_statement" => {
-                    if node.kind() == "expression_statement" {
+                    if node.kind() == "expression_statement" && only.end_byte() == node.end_byte() {
                         only
                     } else {
                         node
@@ -261,14 +279,19 @@ impl Matcher<'_> {
             return false;
         }
         let source = &self.pattern[wanted.byte_range()];
-        if let Some(name) = variable(source) {
+        if let Some(name) = variable(source).or_else(|| module_variable(wanted, source)) {
             return self.capture(name, &self.text[node.byte_range()], captures);
         }
         if wanted.kind_id() != node.kind_id() {
             return false;
         }
         let (wanted_children, children) = (significant(wanted), significant(node));
-        if wanted_children.is_empty() || children.is_empty() {
+        let only_rests = |nodes: &[Node<'_>]| {
+            nodes
+                .iter()
+                .all(|n| rest_variable(&self.pattern[n.byte_range()]).is_some())
+        };
+        if wanted_children.is_empty() || (children.is_empty() && !only_rests(&wanted_children)) {
             return source == &self.text[node.byte_range()];
         }
         // Operators and keywords between the children tell `a + b` from `a - b`.
@@ -283,7 +306,9 @@ impl Matcher<'_> {
             return nodes.is_empty();
         };
         if let Some(name) = rest_variable(&self.pattern[first.byte_range()]) {
-            for taken in 0..=nodes.len() {
+            // A rest after a comma at the end stands for something, as in ast-grep.
+            let least = usize::from(rest.is_empty() && after_comma(*first));
+            for taken in least..=nodes.len() {
                 let mut attempt = captures.clone();
                 let text = match (nodes.first(), taken) {
                     (Some(from), 1..) => &self.text[from.start_byte()..nodes[taken - 1].end_byte()],
@@ -328,6 +353,19 @@ fn variable(source: &str) -> Option<&str> {
     plain.then_some(name)
 }
 
+/// Returns the name of a metavariable that stands for the module of an import.
+fn module_variable<'s>(wanted: Node<'_>, source: &'s str) -> Option<&'s str> {
+    let plain = source.strip_prefix('"')?.strip_suffix('"')?;
+    let import = wanted
+        .parent()
+        .is_some_and(|parent| matches!(parent.kind(), "import_statement" | "export_statement"));
+    variable(plain).filter(|_| import)
+}
+
+fn after_comma(node: Node<'_>) -> bool {
+    node.prev_sibling().is_some_and(|before| before.kind() == ",")
+}
+
 /// Returns the name of a metavariable for several nodes.
 fn rest_variable(source: &str) -> Option<&str> {
     let name = source.trim_end_matches(';').strip_prefix("µµµ")?;
@@ -344,7 +382,7 @@ fn has_rest(nodes: &[Node<'_>], source: &str) -> bool {
 fn significant(node: Node<'_>) -> Vec<Node<'_>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor)
-        .filter(|child| !child.is_extra())
+        .filter(|child| !child.is_extra() || child.is_error())
         .collect()
 }
 

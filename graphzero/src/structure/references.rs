@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use zero_contracts::Error;
+use zero_contracts::{Error, WorkspacePath};
 
 use super::{Context, Found};
 use crate::answer::Hit;
@@ -27,7 +27,7 @@ pub fn references(context: &Context<'_>) -> Result<Found, Error> {
     let symbols = context.world.definitions(&query);
     let names = context.world.spellings(query.name());
     let hits = if symbols.is_empty() {
-        unresolved(context, query.name())
+        by_name(context, query.name())
     } else {
         let sites = sites(context, context.world, &symbols, &names, |file| {
             context.scope.contains(&context.world.file(file).path)
@@ -41,7 +41,7 @@ pub fn references(context: &Context<'_>) -> Result<Found, Error> {
 }
 
 /// Lists the uses of a name that is defined nowhere in the tree: names of libraries.
-fn unresolved(context: &Context<'_>, name: &str) -> Vec<Hit> {
+fn by_name(context: &Context<'_>, name: &str) -> Vec<Hit> {
     let mut hits = Vec::new();
     for (id, file) in context.world.files.iter().enumerate() {
         let Some(name) = file.facts.name_id(name).filter(|_| context.scope.contains(&file.path)) else {
@@ -57,17 +57,37 @@ fn unresolved(context: &Context<'_>, name: &str) -> Vec<Hit> {
     hits
 }
 
-/// Returns the uses, in files that `keep` accepts, of any of `symbols`, which are mentioned under `names`; in order of
-/// path and place.
-pub fn sites(
-    context: &Context<'_>,
-    world: &World,
-    symbols: &[Symbol],
-    names: &[String],
-    keep: impl Fn(WorldFileId) -> bool + Sync,
-) -> Result<Vec<Site>, Error> {
-    let wanted: HashSet<(u32, u32)> = symbols.iter().map(|s| (s.file, s.def)).collect();
-    let mut files: Vec<(WorldFileId, Vec<UseId>)> = Vec::new();
+/// Returns the files in scope that mention what the query names and do not tell what they mean by it: something of a
+/// library most often, but that is not known.
+pub fn unresolved(context: &Context<'_>) -> Result<HashSet<WorkspacePath>, Error> {
+    let Ok(query) = context.query(&context.request.query, "query") else {
+        return Ok(HashSet::new());
+    };
+    let names = context.world.spellings(query.name());
+    let files: Vec<(WorldFileId, Vec<UseId>)> = mentions(context.world, &names, |file| {
+        context.scope.contains(&context.world.file(file).path)
+    });
+    let unknown = pool::map(
+        files.len(),
+        context.threads,
+        context.token,
+        || (),
+        |(), index| {
+            let (file, uses) = &files[index];
+            Ok(uses
+                .iter()
+                .any(|&use_id| context.world.resolve(*file, use_id).is_empty()))
+        },
+    )?;
+    let unsure = files.iter().zip(unknown).filter(|(_, unknown)| *unknown);
+    Ok(unsure
+        .map(|((file, _), _)| context.world.file(*file).path.clone())
+        .collect())
+}
+
+/// Returns the uses of names, file by file, in files that `keep` accepts.
+fn mentions(world: &World, names: &[String], keep: impl Fn(WorldFileId) -> bool) -> Vec<(WorldFileId, Vec<UseId>)> {
+    let mut files = Vec::new();
     for (id, file) in world.files.iter().enumerate() {
         let id = id as WorldFileId;
         let ids: Vec<u32> = names.iter().filter_map(|name| file.facts.name_id(name)).collect();
@@ -82,6 +102,20 @@ pub fn sites(
             files.push((id, uses));
         }
     }
+    files
+}
+
+/// Returns the uses, in files that `keep` accepts, of any of `symbols`, which are mentioned under `names`; in order of
+/// path and place.
+pub fn sites(
+    context: &Context<'_>,
+    world: &World,
+    symbols: &[Symbol],
+    names: &[String],
+    keep: impl Fn(WorldFileId) -> bool + Sync,
+) -> Result<Vec<Site>, Error> {
+    let wanted: HashSet<(u32, u32)> = symbols.iter().map(|s| (s.file, s.def)).collect();
+    let files = mentions(world, names, keep);
     let parts = pool::map(
         files.len(),
         context.threads,

@@ -9,7 +9,10 @@ mod fixtures;
 mod go;
 #[cfg(feature = "java")]
 mod java;
+mod pattern;
 mod persisted;
+mod random;
 mod rust;
+mod semantic;
 mod trees;
 mod typescript_python;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokenzero::{MemoryStore, TokenZero};
 use zero_contracts::tokens::{ProjectText, TextKind};
-use zero_contracts::{CancelToken, ErrorKind, TokenEngine};
+use zero_contracts::{CancelToken, Digest, ErrorKind, Handle, ObjectStore, TokenEngine};
 
 use crate::rebuild;
 
@@ -12,6 +12,7 @@ use crate::rebuild;
 fn same_shape(shown: &Value, whole: &Value) -> bool {
     let is_mark = |text: &str| text.starts_with("[cut ");
     match (shown, whole) {
+        (Value::Object(view), Value::String(whole)) => is_view_of(view, whole),
         (Value::String(shown), Value::String(whole)) => shown == whole || shown.contains("[cut bytes "),
         (Value::Array(shown), Value::Array(whole)) => {
             shown.len() <= whole.len()
@@ -38,6 +39,29 @@ fn same_shape(shown: &Value, whole: &Value) -> bool {
     }
 }
 
+/// Tells whether this is a view object for a string; what its handle brings back is checked elsewhere.
+fn is_view_of(view: &serde_json::Map<String, Value>, whole: &str) -> bool {
+    view["kind"] == "view"
+        && view["handle"] == Handle::blob(Digest::of(whole.as_bytes())).to_string()
+        && view["bytes"] == whole.len()
+        && view["omitted"].as_u64().is_some_and(|omitted| omitted > 0)
+}
+
+/// Counts the views in a value, each of which must bring its string back.
+fn views(value: &Value, store: &MemoryStore) -> usize {
+    match value {
+        Value::Object(members) if members.get("kind").is_some_and(|kind| kind == "view") => {
+            let handle: Handle = members["handle"].as_str().unwrap().parse().unwrap();
+            let content = store.get(&handle.digest).unwrap();
+            assert_eq!(members["bytes"], content.len());
+            1
+        }
+        Value::Object(members) => members.values().map(|value| views(value, store)).sum(),
+        Value::Array(items) => items.iter().map(|item| views(item, store)).sum(),
+        _ => 0,
+    }
+}
+
 fn check(value: &Value, budget: u64) {
     let (engine, store, token) = (TokenZero::default(), MemoryStore::new(), CancelToken::new());
     let text = value.to_string();
@@ -54,6 +78,14 @@ fn check(value: &Value, budget: u64) {
     assert_eq!(shown.shown.tokens, engine.count(&shown.value.0.to_string()).tokens);
     assert!(shown.shown.tokens <= budget && shown.shown.tokens <= raw);
     assert!(same_shape(&shown.value.0, value), "{}\n{value}", shown.value.0);
+    views(&shown.value.0, &store);
+    let handle = shown.handle.as_ref().map(|handle| handle.digest);
+    for cut in &shown.cuts {
+        let back = engine
+            .expand(&handle.unwrap(), &cut.selector, None, &store, &token)
+            .unwrap();
+        assert_eq!(back.bytes.len(), cut.bytes);
+    }
     assert_eq!(
         engine.project_value(value, budget, &store, &token).unwrap(),
         shown,
@@ -99,7 +131,7 @@ fn value() -> impl Strategy<Value = Value> {
         (-1e9..1e9).prop_map(Value::from),
         "[a-z ]{0,20}".prop_map(Value::from),
         "\\PC{0,60}".prop_map(Value::from),
-        "[a-z \\n\"\\\\é😀]{100,3000}".prop_map(Value::from),
+        "[a-z \\n\"\\\\é😀]{100,6000}".prop_map(Value::from),
     ];
     leaf.prop_recursive(5, 200, 20, |inner| {
         prop_oneof![
@@ -164,4 +196,62 @@ fn deep_values_stay_readable() {
         .project_value(&value, 300, &MemoryStore::new(), &CancelToken::new())
         .unwrap();
     assert!(shown.shown.tokens <= 300);
+}
+
+#[test]
+fn long_strings_become_views_that_show_what_matters() {
+    let mut log: String = (0..4000).map(|n| format!("test case_{n} ... ok\n")).collect();
+    log.insert_str(40_000, "test the_one ... FAILED\npanicked at 'left != right'\n");
+    let other = "word ".repeat(3000);
+    let value = json!({"exitCode": 101, "stdout": log, "nested": [{"other": other, "short": "s"}]});
+    let (engine, store) = (TokenZero::default(), MemoryStore::new());
+    for budget in [600, 2000, 8000] {
+        check(&value, budget);
+        let shown = engine
+            .project_value(&value, budget, &store, &CancelToken::new())
+            .unwrap()
+            .value
+            .0;
+        assert_eq!(views(&shown, &store), 2, "{shown}");
+        assert_eq!(
+            (&shown["exitCode"], &shown["nested"][0]["short"]),
+            (&json!(101), &json!("s"))
+        );
+        let (stdout, preview) = (&shown["stdout"], shown["stdout"]["preview"].as_str().unwrap());
+        assert_eq!((&stdout["lines"], &stdout["encoding"]), (&json!(4002), &json!("utf-8")));
+        assert!(
+            preview.contains("the_one ... FAILED") && preview.contains("[cut lines "),
+            "{preview}"
+        );
+    }
+    // The marks of a preview are selectors of the view's own handle.
+    let shown = engine
+        .project_value(&value, 600, &store, &CancelToken::new())
+        .unwrap()
+        .value
+        .0;
+    let handle: Handle = shown["stdout"]["handle"].as_str().unwrap().parse().unwrap();
+    let lines = zero_contracts::tokens::Selector::Lines(zero_contracts::LineRange::new(4002, 4002).unwrap());
+    let back = engine
+        .expand(&handle.digest, &lines, None, &store, &CancelToken::new())
+        .unwrap();
+    assert_eq!(back.content.into_bytes(), b"test case_3999 ... ok\n");
+    // A value that is one long string is one view; what is not long, or not cut, stays a string.
+    assert_eq!(
+        views(
+            &engine
+                .project_value(&json!(log), 600, &store, &CancelToken::new())
+                .unwrap()
+                .value
+                .0,
+            &store
+        ),
+        1
+    );
+    let shown = engine
+        .project_value(&json!(["x y ".repeat(400)]), 300, &store, &CancelToken::new())
+        .unwrap()
+        .value
+        .0;
+    assert!(shown[0].as_str().unwrap().contains("[cut bytes "), "{shown}");
 }

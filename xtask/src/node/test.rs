@@ -20,6 +20,7 @@ pub fn test() -> Result<()> {
     }
     run(Command::new("node")
         .args(["--test", "--test-reporter", "spec", "test/"])
+        .env("ZEROSTACK_XTASK", std::env::current_exe()?)
         .env("ZERO_KERNEL_CLI", target()?.join("debug/zero-kernel"))
         .current_dir(&package))
 }

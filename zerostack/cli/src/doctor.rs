@@ -66,6 +66,7 @@ impl Doctor {
             ),
             Check::of("commands", commands()),
         ];
+        checks.push(Check::of("privateView", self.private_view()));
         if let Some(root) = &self.root {
             let mut config = KernelConfig::new(root);
             if let Some(store) = &self.store {
@@ -76,6 +77,28 @@ impl Doctor {
         let healthy = checks.iter().all(|check| check.ok);
         print(&serde_json::json!({ "healthy": healthy, "checks": checks }));
         if healthy { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    }
+}
+
+impl Doctor {
+    /// Whether commands get a private view: of the given workspace, or of a temporary one. That they do not is no fault.
+    fn private_view(&self) -> Result<String, String> {
+        let scratch = Scratch::new()?;
+        let kernel = match &self.root {
+            None => scratch.kernel(),
+            Some(root) => {
+                let mut config = KernelConfig::new(root);
+                if let Some(store) = &self.store {
+                    config.store = StoreLocation::At(store.clone());
+                }
+                ZeroKernel::open(config)
+            }
+        };
+        let why = kernel.and_then(|kernel| kernel.why_no_private_view());
+        Ok(match why.map_err(|e| e.to_string())? {
+            None => "commands work in a private view: the live tree sees nothing of them before the commit".to_owned(),
+            Some(why) => format!("not available, commands work in the live tree (tier baseline): {why}"),
+        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! `zero-kernel exec`: one cell, one response.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use zerostack::contracts::{CancelToken, Error, Response};
 use zerostack::{CellOptions, ZeroKernel};
 
 use crate::effects::Channels;
-use crate::{Workspace, fail, print};
+use crate::{Workspace, fail, print, source};
 
 /// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
 fn reject(error: Error) -> ExitCode {
@@ -55,20 +54,7 @@ impl Exec {
                 return ExitCode::from(2);
             }
         };
-        let source = match &self.file {
-            Some(file) => std::fs::read(file).map_err(|e| format!("{}: {e}", file.display())),
-            None => {
-                let mut source = Vec::new();
-                std::io::stdin()
-                    .lock()
-                    .read_to_end(&mut source)
-                    .map(|_| source)
-                    .map_err(|e| format!("standard input: {e}"))
-            }
-        };
-        let source =
-            source.and_then(|bytes| String::from_utf8(bytes).map_err(|e| format!("the cell is not UTF-8: {e}")));
-        let source = match source {
+        let source = match source::read(self.file.as_deref()) {
             Ok(source) => source,
             Err(why) => {
                 eprintln!("zero-kernel: {why}");

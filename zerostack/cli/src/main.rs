@@ -8,6 +8,8 @@ mod effects;
 mod exec;
 mod log;
 mod mcp;
+mod plan;
+mod source;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,6 +30,8 @@ struct Cli {
 enum Command {
     /// Run one cell and print its response.
     Exec(exec::Exec),
+    /// Say which calls of `z` a cell can make, without running it.
+    Plan(plan::Plan),
     /// Print the session's latest events.
     Log(log::Log),
     /// Check every stored object and journal frame.
@@ -74,6 +78,7 @@ fn main() -> ExitCode {
         .init();
     match cli.command {
         Command::Exec(exec) => exec.run(),
+        Command::Plan(plan) => plan.run(),
         Command::Log(log) => log.run(),
         Command::Verify(verify) => verify.run(),
         Command::Effects(effects) => effects.run(),

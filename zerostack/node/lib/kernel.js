@@ -32,10 +32,33 @@ function filePath(value) {
   return value instanceof URL ? fileURLToPath(value) : value;
 }
 
+/** What a channel throws for an effect that certainly was not done, and may be tried again. */
+class NotSent extends Error {}
+Object.defineProperty(NotSent.prototype, 'name', { value: 'NotSent' });
+
+const message = (why) => (why instanceof Error ? why.message : String(why));
+
 /** Makes the function that answers the questions of a kernel's cells from functions of the host's. */
 function asker(options) {
+  const channels = record(record(options.effects, 'effects').channels, 'effects.channels');
+  for (const [name, channel] of Object.entries(channels)) {
+    callable(record(channel, `effects.channels.${name}`).dispatch, `effects.channels.${name}.dispatch`);
+    callable(channel.probe, `effects.channels.${name}.probe`);
+  }
   const functions = {
     policy: callable(options.policy, 'policy'),
+    dispatch: async ({ channel, effect }) => {
+      try {
+        return { sent: (await channels[channel].dispatch(effect)) ?? null };
+      } catch (why) {
+        return why instanceof NotSent ? { notSent: message(why) } : { unknown: message(why) };
+      }
+    },
+    probe: async ({ channel, effect }) => {
+      const { status, evidence = null, detail = 'the probe cannot tell' } = (await channels[channel].probe(effect)) ?? {};
+      if (status === 'sent') return { sent: evidence };
+      return status === 'not_sent' ? { notSent: '' } : { unknown: detail };
+    },
   };
   return ({ ask, ...question }) => functions[ask](question);
 }
@@ -111,6 +134,22 @@ class ZeroKernel {
   events(options) {
     const { persistent = true, ...rest } = record(options, 'options');
     return new Events((told) => this.#start('events', rest, { told, holds: persistent }));
+  }
+
+  reconcile() {
+    return this.#call('reconcile');
+  }
+
+  effects(options) {
+    return this.#call('effects', options);
+  }
+
+  abandonEffect(handle, why) {
+    return this.#call('abandonEffect', { handle, why });
+  }
+
+  retryEffect(handle) {
+    return this.#call('retryEffect', { handle });
   }
 
   log(options) {
@@ -261,4 +300,4 @@ function output(listener) {
   };
 }
 
-module.exports = { ZeroKernel, ZeroKernelError, Interrupt };
+module.exports = { Interrupt, NotSent, ZeroKernel, ZeroKernelError };

@@ -28,19 +28,27 @@ pub struct ExecuteCell {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ExecuteOptions {
+    /// The cell's name; never one that was used before. Without it the kernel makes one.
     id: Option<CellId>,
-    /// JavaScript keeps the signal itself.
+    /// Cancels the cell when it is aborted.
     #[serde(rename = "signal")]
     _signal: bool,
-    /// JavaScript keeps what fires it.
+    /// Ends what the cell waits for when it is fired, and lets the cell go on.
     #[serde(rename = "interrupt")]
     _interrupt: bool,
+    /// Wall-clock time; without it the budget's. Zero: the cell is parsed, and nothing runs.
     timeout_ms: Option<u64>,
+    /// Budgets; without them the kernel's. What they do not name has its default.
     budgets: Option<Budgets>,
+    /// What the cell sees as `input`: an object of JSON values.
     input: Option<BTreeMap<String, Value>>,
+    /// Environment variables that every command of the cell gets.
     env: BTreeMap<String, String>,
+    /// What a command reads whose call names no `stdin`.
     stdin: Option<Content>,
+    /// Directory that commands start in, relative to the root; without it the root.
     cwd: Option<WorkspacePath>,
+    /// Gets the output of commands while they run.
     on_output: bool,
 }
 

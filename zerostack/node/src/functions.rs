@@ -27,10 +27,19 @@ impl Functions {
     }
 
     /// Asks one of them; the inner error is what it threw.
-    fn ask(&self, function: &str, mut question: Value, token: &CancelToken) -> Result<Result<String, String>, Error> {
+    fn ask(&self, function: &str, question: Value, token: &CancelToken) -> Result<Result<String, String>, Error> {
+        self.mailbox.ask(&self.addressed(function, question), token)
+    }
+
+    /// Asks one of them without holding up a thread.
+    pub async fn ask_later(&self, function: &str, question: Value) -> Result<Result<String, String>, Error> {
+        self.mailbox.ask_later(&self.addressed(function, question)).await
+    }
+
+    fn addressed(&self, function: &str, mut question: Value) -> Value {
         question["ask"] = function.into();
         question["kernel"] = self.kernel.into();
-        self.mailbox.ask(&question, token)
+        question
     }
 }
 

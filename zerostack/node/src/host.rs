@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use zerostack::contracts::effect::EffectState;
 use zerostack::contracts::json::from_text;
 use zerostack::contracts::{Error, ErrorKind, Handle, Response, SessionName, UndoOptions};
+use zerostack::outbox::EffectFilter;
 use zerostack::{KernelConfig, ZeroKernel};
 
 use crate::cell::ExecuteCell;
@@ -49,7 +51,7 @@ impl Host {
         let options: KernelOptions = from_text(options)?;
         let functions = Functions::new(mailbox, number);
         Ok(Self::of(State::Unopened(Box::new(
-            options.config(supervisor, &functions),
+            options.config(supervisor, &functions)?,
         ))))
     }
 
@@ -115,7 +117,7 @@ impl Host {
                 text(&self.kernel()?.session().delete(&key)?)
             }
             "session.list" => {
-                let List { prefix } = from_text(arguments)?;
+                let Prefix { prefix } = from_text(arguments)?;
                 text(&self.kernel()?.session().list(&prefix)?)
             }
             "session.lastResponse" => text(&self.kernel()?.session().last_response()?),
@@ -133,6 +135,25 @@ impl Host {
             "log" => {
                 let Log { limit } = from_text(arguments)?;
                 text(&log(&self.kernel()?, limit)?)
+            }
+            "reconcile" => text(&self.kernel()?.reconcile(&call.cancel)?),
+            "effects" => {
+                let List { states, effect, limit } = from_text(arguments)?;
+                let filter = EffectFilter {
+                    states,
+                    effect,
+                    limit,
+                    ..EffectFilter::default()
+                };
+                text(&self.kernel()?.effects(&filter)?)
+            }
+            "abandonEffect" => {
+                let Abandon { handle, why } = from_text(arguments)?;
+                text(&self.kernel()?.abandon_effect(&handle, &why)?)
+            }
+            "retryEffect" => {
+                let Retry { handle } = from_text(arguments)?;
+                text(&self.kernel()?.retry_effect(&handle)?)
             }
             "shutdown" => {
                 let Shutdown { deadline_ms } = from_text(arguments)?;
@@ -211,7 +232,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct Prefix {
     #[serde(default)]
     prefix: String,
 }
@@ -238,6 +259,27 @@ struct Log {
 
 const fn twenty() -> u32 {
     20
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct List {
+    states: Vec<EffectState>,
+    effect: Option<String>,
+    limit: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Abandon {
+    handle: Handle,
+    why: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retry {
+    handle: Handle,
 }
 
 #[derive(Deserialize)]

@@ -14,10 +14,17 @@
 //!
 //! When the environment goes (a process exit, the end of a worker) every call is cancelled and waited for, then every
 //! kernel is closed; see [`mailbox`]. The library itself is never unloaded (`-z nodelete`): V8 keeps a thread.
-#![allow(clippy::missing_safety_doc, reason = "the attribute macro of napi writes functions")]
+#![cfg_attr(
+    test,
+    allow(
+        dead_code,
+        reason = "what JavaScript calls is exported by an attribute that is silent in Rust's own tests"
+    )
+)]
 
 mod addon;
 mod cell;
+mod channel;
 mod functions;
 mod host;
 mod mailbox;

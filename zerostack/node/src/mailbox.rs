@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -47,11 +47,14 @@ pub struct Mailbox {
     less: Condvar,
 }
 
+/// Takes the answer to a question: what JavaScript gave, or what it threw. Dropped when there will be none.
+type Give = Box<dyn FnOnce(Result<String, String>) + Send>;
+
 #[derive(Default)]
 struct Work {
     closed: bool,
     calls: HashMap<u32, (CancelToken, Interrupt)>,
-    questions: HashMap<u32, Sender<Result<String, String>>>,
+    questions: HashMap<u32, Give>,
     asked: u32,
 }
 
@@ -159,19 +162,14 @@ impl Mailbox {
     /// The outer one when there is no answer any more: `cancelled` and `deadline` from the token, `cancelled` when the
     /// environment has ended. The inner one is what JavaScript threw.
     pub fn ask(&self, question: &serde_json::Value, token: &CancelToken) -> Result<Result<String, String>, Error> {
-        let gone = || Error::new(ErrorKind::Cancelled, "the Node environment has ended");
         let (sender, answer) = channel();
-        let number = {
-            let mut work = lock(&self.work);
-            if work.closed {
-                return Err(gone());
-            }
-            work.asked = work.asked.wrapping_add(1);
-            let number = work.asked;
-            work.questions.insert(number, sender);
-            number
-        };
-        self.post(Topic::Asked, number, question.to_string());
+        let number = self.send_question(
+            question,
+            Box::new(move |given| {
+                // Whoever asked may have stopped waiting this very moment.
+                let _ = sender.send(given);
+            }),
+        )?;
         loop {
             match answer.recv_timeout(POLL) {
                 Ok(answer) => return Ok(answer),
@@ -186,12 +184,42 @@ impl Mailbox {
         }
     }
 
+    /// Asks JavaScript without holding up a thread; the future may be driven by any executor.
+    ///
+    /// # Errors
+    /// The outer one is `cancelled` when the environment has ended. The inner one is what JavaScript threw.
+    pub async fn ask_later(&self, question: &serde_json::Value) -> Result<Result<String, String>, Error> {
+        let (sender, answer) = tokio::sync::oneshot::channel();
+        self.send_question(
+            question,
+            Box::new(move |given| {
+                // Whoever asked may have stopped waiting this very moment.
+                let _ = sender.send(given);
+            }),
+        )?;
+        answer.await.map_err(|_| gone())
+    }
+
+    fn send_question(&self, question: &serde_json::Value, give: Give) -> Result<u32, Error> {
+        let number = {
+            let mut work = lock(&self.work);
+            if work.closed {
+                return Err(gone());
+            }
+            work.asked = work.asked.wrapping_add(1);
+            let number = work.asked;
+            work.questions.insert(number, give);
+            number
+        };
+        self.post(Topic::Asked, number, question.to_string());
+        Ok(number)
+    }
+
     /// Gives the answer to a question, if anybody still waits for it.
     pub fn answer(&self, number: u32, answer: Result<String, String>) {
-        let sender = lock(&self.work).questions.remove(&number);
-        if let Some(sender) = sender {
-            // Whoever asked may have stopped waiting this very moment.
-            let _ = sender.send(answer);
+        let give = lock(&self.work).questions.remove(&number);
+        if let Some(give) = give {
+            give(answer);
         }
     }
 
@@ -242,6 +270,10 @@ impl Drop for Running {
         lock(&self.0.work).calls.remove(&self.1);
         self.0.less.notify_all();
     }
+}
+
+fn gone() -> Error {
+    Error::new(ErrorKind::Cancelled, "the Node environment has ended")
 }
 
 /// An error as JSON.

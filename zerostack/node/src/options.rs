@@ -8,47 +8,67 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use zerostack::contracts::files::Durability;
-use zerostack::contracts::{Budgets, SessionName};
+use zerostack::contracts::{Budgets, Error, SessionName};
 use zerostack::{Commands, ExternalReads, KernelConfig, StoreLocation};
 
+use crate::channel::EffectOptions;
 use crate::functions::Functions;
 
 /// How a kernel is opened.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KernelOptions {
+    /// The workspace: the directory that cells work in.
     root: PathBuf,
+    /// The session whose state cells see and whose chain their events join; `default` if absent.
     session_id: Option<SessionName>,
+    /// Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
+    /// with the kernel. Without it, one under the user's state directory.
     store: Option<PathBuf>,
+    /// Budgets of a cell that names none.
     budgets: Option<Budgets>,
+    /// How long a command may take to obey a request to end before it is killed; 500 if absent.
     grace_ms: Option<u64>,
-    external_reads: Option<ExternalReadsOption>,
-    commands: Option<CommandsOption>,
+    /// What `z.read` may read outside the workspace: anything (the default), nothing, or what lies below directories.
+    external_reads: Option<ReadPermission>,
+    /// Whether `z.run` may run commands; it may by default.
+    commands: Option<Permission>,
+    /// Directories outside the workspace that commands may write to, beside the documented tool-chain caches.
     #[serde(default)]
     writable_paths: Vec<PathBuf>,
+    /// What a commit survives; `power` by default.
     durability: Option<Durability>,
+    /// Cells that run at once; more wait. 16 if absent.
     concurrent_cells: Option<usize>,
+    /// May deny any call before it happens.
     #[serde(default)]
     policy: bool,
+    /// Effects on the outside world that cells may ask for; none without it.
+    effects: Option<EffectOptions>,
 }
 
+/// `allow`, `deny`, or what lies below these directories.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "\"allow\", \"deny\" or a list of directories")]
-enum ExternalReadsOption {
-    Word(CommandsOption),
+enum ReadPermission {
+    Word(Permission),
     Roots(Vec<PathBuf>),
 }
 
+/// Whether something may be done.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum CommandsOption {
+enum Permission {
     Allow,
     Deny,
 }
 
 impl KernelOptions {
     /// Gives the kernel's configuration.
-    pub fn config(self, supervisor: &Path, functions: &Functions) -> KernelConfig {
+    ///
+    /// # Errors
+    /// `invalid_input` that names the option.
+    pub fn config(self, supervisor: &Path, functions: &Functions) -> Result<KernelConfig, Error> {
         let mut config = KernelConfig::new(self.root);
         config.supervisor = Some(supervisor.to_owned());
         config.store = match self.store {
@@ -67,14 +87,14 @@ impl KernelOptions {
         }
         match self.external_reads {
             None => {}
-            Some(ExternalReadsOption::Word(CommandsOption::Allow)) => config.external_reads = ExternalReads::Allow,
-            Some(ExternalReadsOption::Word(CommandsOption::Deny)) => config.external_reads = ExternalReads::Deny,
-            Some(ExternalReadsOption::Roots(roots)) => config.external_reads = ExternalReads::Roots(roots),
+            Some(ReadPermission::Word(Permission::Allow)) => config.external_reads = ExternalReads::Allow,
+            Some(ReadPermission::Word(Permission::Deny)) => config.external_reads = ExternalReads::Deny,
+            Some(ReadPermission::Roots(roots)) => config.external_reads = ExternalReads::Roots(roots),
         }
         match self.commands {
             None => {}
-            Some(CommandsOption::Allow) => config.commands = Commands::Allow,
-            Some(CommandsOption::Deny) => config.commands = Commands::Deny,
+            Some(Permission::Allow) => config.commands = Commands::Allow,
+            Some(Permission::Deny) => config.commands = Commands::Deny,
         }
         config.writable_paths = self.writable_paths;
         if let Some(durability) = self.durability {
@@ -86,6 +106,9 @@ impl KernelOptions {
         if self.policy {
             config.policy = Some(Arc::new(functions.clone()));
         }
-        config
+        if let Some(effects) = self.effects {
+            config.effects = effects.effects(functions)?;
+        }
+        Ok(config)
     }
 }

@@ -42,6 +42,7 @@
     ObjectDefineProperty: Object.defineProperty,
     ObjectFreeze: Object.freeze,
     ObjectGetOwnPropertyDescriptor: Object.getOwnPropertyDescriptor,
+    ObjectHasOwn: Object.hasOwn,
     ObjectKeys: Object.keys,
     ObjectPrototype: Object.prototype,
     ObjectSetPrototypeOf: Object.setPrototypeOf,

@@ -1,6 +1,6 @@
 // How values leave a cell: as JSON text, never as live objects.
 //
-// JSON's own rules hold (`toJSON`, undefined properties left out, NaN and infinities as null), and what JSON would lose
+// JSON's own rules hold (`toJSON`, which plain objects and arrays must have themselves, undefined properties left out, NaN and infinities as null), and what JSON would lose
 // silently is either carried or refused with its place: bytes become {"base64": ...}, errors their name, message and
 // own fields; functions, symbols, BigInts, maps, sets, promises, other typed arrays and cycles are refused. Nesting is
 // bounded, so that a million nested arrays is an ordinary error.
@@ -113,7 +113,8 @@
 
     const isArray = P.ArrayIsArray(value);
     const prototype = P.ReflectGetPrototypeOf(value);
-    if (!(isArray && prototype === P.ArrayPrototype) && prototype !== P.ObjectPrototype && prototype !== null) {
+    const isPlain = (isArray && prototype === P.ArrayPrototype) || prototype === P.ObjectPrototype || prototype === null;
+    if (!isPlain) {
       const cls = bag.host(bag.native.CLASSIFY, value);
       if (cls === BYTES) return bytesText(value);
       if (cls === BUFFER) return bytesText(new P.Uint8Array(value));
@@ -125,7 +126,8 @@
       if (why !== undefined && typeof value.toJSON !== "function") return refuse(root, at, why);
       if (cls === ERROR && typeof value.toJSON !== "function") return encodeError(value, root, at, depth, lenient);
     }
-    const toJSON = value.toJSON;
+    // What is written out reaches the host as it is written, whatever the cell did to the prototypes: plans rely on it.
+    const toJSON = isPlain && !P.ObjectHasOwn(value, "toJSON") ? undefined : value.toJSON;
     if (typeof toJSON === "function") {
       const replaced = P.ReflectApply(toJSON, value, [P.String(key)]);
       // Once only, as JSON does it: the replacement's own toJSON is not asked again.

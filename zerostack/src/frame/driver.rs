@@ -15,12 +15,14 @@ use zero_contracts::{CancelToken, Error, ErrorKind, Operation};
 use super::convert::{new_bytes, string};
 use super::failure::{Cell, trip_error};
 use super::isolate::{Sealed, internal, seal};
-use super::limits::Shared;
+use super::limits::{Shared, Trip};
 use super::native::{Host, NewCall};
 use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
 use super::{place, platform, trap};
+use crate::syntax::{later, with_fitting_stack, wrapped};
+use crate::typescript;
 
 /// Lines before the body in the source that the AsyncFunction constructor builds, with the directive.
 const LINES_BEFORE_BODY: usize = 3;
@@ -85,8 +87,10 @@ async fn live(
         futures: FuturesUnordered::new(),
     };
     let settled = driver.run(&mut running).await;
-    // With the value in hand, the time is looked at once more.
-    let settled = settled.and_then(|value| match shared.too_late() {
+    // With the value in hand, the time and the heap are looked at once more.
+    let used = driver.runtime.v8_isolate().get_heap_statistics().used_heap_size();
+    let over_heap = shared.is_over_heap(used).then_some(Trip::Heap);
+    let settled = settled.and_then(|value| match shared.too_late().or(over_heap) {
         Some(why) => Err(trip_error(why)),
         None => Ok(value),
     });
@@ -105,7 +109,6 @@ async fn live(
     drop(running.futures);
     let isolate = driver.runtime.v8_isolate();
     isolate.cancel_terminate_execution();
-    let used = isolate.get_heap_statistics().used_heap_size();
     shared.heap_peak.fetch_max(used, Ordering::AcqRel);
     (settled, pending.into_iter().map(|(_, operation)| operation).collect())
 }
@@ -202,29 +205,27 @@ impl Driver<'_> {
 
     /// Compiles the cell and calls it. Nothing of it runs before it is known to parse.
     fn start(&mut self) -> Result<v8::Global<v8::Promise>, Error> {
+        let script = match self.compile(self.cell.source) {
+            Ok(script) if !self.is_typescript()? => script,
+            // Not what nests deeper than the stack of V8.
+            Err(javascript) if !javascript.detail.starts_with("SyntaxError") => {
+                return Err(javascript);
+            }
+            compiled => {
+                let made = self.parse(typescript::to_javascript)?;
+                match (made, compiled) {
+                    (Ok(made), _) => {
+                        let _ = self.host.mapped.set(made.places);
+                        self.compile(&made.code)?
+                    }
+                    // The language that got further is the one that was meant.
+                    (Err(typescript), Err(javascript)) => return Err(later(javascript, typescript)),
+                    (Err(typescript), Ok(_)) => return Err(typescript),
+                }
+            }
+        };
         enter!(self, scope);
-        let name = string(scope, place::CELL).into();
-        let origin = v8::ScriptOrigin::new(scope, name, -1, 0, false, -1, None, false, false, false, None);
-        let wrapped = format!("(async function () {{\"use strict\";\n{}\n}})", self.cell.source);
-        let Some(code) = v8::String::new(scope, &wrapped) else {
-            return Err(Error::invalid("the source is too long").with_path("source"));
-        };
-        let mut code = v8::script_compiler::Source::new(code, Some(&origin));
-        let script = v8::script_compiler::compile(
-            scope,
-            &mut code,
-            v8::script_compiler::CompileOptions::NoCompileOptions,
-            v8::script_compiler::NoCacheReason::NoReason,
-        );
-        let Some(script) = script else {
-            return Err(self.cell.syntax_error(scope, 0));
-        };
-        // That text parses, but a body such as `}); f(); (async () => {` closes the wrapper. The AsyncFunction constructor
-        // parses the body alone.
-        let body = string(scope, &format!("\"use strict\";\n{}", self.cell.source));
-        if call(scope, &self.cell.surface.check, &[body.into()]).is_none() {
-            return Err(self.cell.syntax_error(scope, LINES_BEFORE_BODY));
-        }
+        let script = v8::Local::new(scope, script).bind_to_current_context(scope);
         scope.get_current_context().set_allow_generation_from_strings(false);
 
         let function = script
@@ -246,6 +247,48 @@ impl Driver<'_> {
             Some(Err(_)) => Err(internal("the cell gave no promise")),
             None => Err(self.cell.caught(scope)),
         }
+    }
+
+    /// Compiles the text of a cell.
+    ///
+    /// # Errors
+    /// `syntax`, also for what nests deeper than the stack of V8; that of a stop.
+    fn compile(&mut self, text: &str) -> Result<v8::Global<v8::UnboundScript>, Error> {
+        enter!(self, scope);
+        let name = string(scope, place::CELL).into();
+        let origin = v8::ScriptOrigin::new(scope, name, -1, 0, false, -1, None, false, false, false, None);
+        let Some(code) = v8::String::new(scope, &wrapped(text)) else {
+            return Err(Error::invalid("the source is too long").with_path("source"));
+        };
+        let mut code = v8::script_compiler::Source::new(code, Some(&origin));
+        let script = v8::script_compiler::compile_unbound_script(
+            scope,
+            &mut code,
+            v8::script_compiler::CompileOptions::NoCompileOptions,
+            v8::script_compiler::NoCacheReason::NoReason,
+        );
+        let Some(script) = script else {
+            return Err(self.cell.syntax_error(scope, 0));
+        };
+        // That text parses, but a body such as `}); f(); (async () => {` closes the wrapper. The AsyncFunction constructor
+        // parses the body alone.
+        let body = string(scope, &format!("\"use strict\";\n{text}"));
+        if call(scope, &self.cell.surface.check, &[body.into()]).is_none() {
+            return Err(self.cell.syntax_error(scope, LINES_BEFORE_BODY));
+        }
+        Ok(v8::Global::new(scope, script))
+    }
+
+    /// Whether a cell that is JavaScript means something else as TypeScript.
+    fn is_typescript(&self) -> Result<bool, Error> {
+        Ok(typescript::may_have_type_arguments(self.cell.source) && self.parse(typescript::has_type_arguments)?)
+    }
+
+    /// Does work on the source where the stack fits it.
+    fn parse<T: Send + 'static>(&self, work: fn(&str) -> T) -> Result<T, Error> {
+        let shared = self.cell.shared;
+        with_fitting_stack(self.cell.source, || shared.tripped().is_some(), work)
+            .map_err(|error| shared.tripped().map_or(error, trip_error))
     }
 
     /// Tells how the cell settled, if it has.

@@ -71,7 +71,7 @@ impl Cell<'_> {
         let error = Error::new(ErrorKind::Syntax, bounded(detail));
         let location = scope.message().and_then(|message| {
             let line = message.get_line_number(scope)?.saturating_sub(shift);
-            place::at(self.source, line, message.get_start_column())
+            place::authors_at(scope, self.source, line, message.get_start_column())
         });
         match location {
             Some(location) => error.with_location(location),

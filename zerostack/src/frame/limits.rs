@@ -113,6 +113,19 @@ impl Shared {
         self.tripped().or_else(|| late().then_some(Trip::Deadline))
     }
 
+    /// Whether so many bytes of heap in use are too many. One large young object passes V8's own limit.
+    pub(super) fn is_over_heap(&self, used: usize) -> bool {
+        used > self.budgets.heap_bytes.max(8 << 20).saturating_add(YOUNG)
+    }
+
+    /// Asks the frame's thread to look at its heap, at the next place where its JavaScript can be interrupted.
+    pub(super) fn ask_for_heap(self: &Arc<Self>) {
+        if let Some(handle) = self.handle.get() {
+            // The watcher keeps `self` beyond the thread, so beyond its isolate; a destroyed isolate is asked nothing.
+            handle.request_interrupt(look_at_heap, Arc::as_ptr(self).cast_mut().cast());
+        }
+    }
+
     pub(super) fn tripped(&self) -> Option<Trip> {
         match self.trip.load(Ordering::SeqCst) {
             1 => Some(Trip::Cancelled),
@@ -238,8 +251,16 @@ unsafe extern "C" fn before_collection(
     let used = isolate.get_heap_statistics().used_heap_size();
     shared.heap_peak.fetch_max(used, Ordering::AcqRel);
     shared.heap_last.store(used, Ordering::Release);
-    // V8 makes one large young object past any limit. It ends the cell as soon as a collection sees it.
-    if used > shared.budgets.heap_bytes.max(8 << 20).saturating_add(YOUNG) {
+    // V8 makes one large young object past any limit. It ends the cell as soon as somebody sees it.
+    if shared.is_over_heap(used) {
+        shared.trip(Trip::Heap);
+    }
+}
+
+unsafe extern "C" fn look_at_heap(isolate: v8::UnsafeRawIsolatePtr, data: *mut c_void) {
+    // SAFETY: as in `before_collection`: the isolate is the live one that calls, and `ask_for_heap` gave its `Shared`.
+    let (shared, mut isolate) = unsafe { (&*data.cast::<Shared>(), v8::Isolate::from_raw_isolate_ptr(isolate)) };
+    if shared.is_over_heap(isolate.get_heap_statistics().used_heap_size()) {
         shared.trip(Trip::Heap);
     }
 }

@@ -16,6 +16,7 @@ use zero_contracts::{ErrorKind, Operation};
 
 use super::convert::string;
 use super::limits::Shared;
+use super::place::Mapped;
 use super::spec::ConsoleLevel;
 use super::{clone, web};
 
@@ -106,6 +107,8 @@ pub(super) struct Host {
     pub rejections: RefCell<Vec<(v8::Global<v8::Promise>, v8::Global<v8::Value>)>>,
     /// The cell's own promise, whose rejection the driver handles.
     pub data_clone_error: RefCell<Option<v8::Global<v8::Function>>>,
+    /// Where the author wrote what V8 runs, if the cell is TypeScript.
+    pub mapped: Mapped,
 }
 
 impl Host {
@@ -117,6 +120,7 @@ impl Host {
             timers: RefCell::default(),
             rejections: RefCell::default(),
             data_clone_error: RefCell::default(),
+            mapped: Mapped::new(),
         })
     }
 

@@ -1,18 +1,27 @@
-//! Places in the cell's source: error locations and stack traces.
+//! Places in the cell's source: error locations and stack traces. V8 may run JavaScript that was made of the author's
+//! TypeScript; what is told is the author's place always.
 //!
 //! A cell sees its own frames only, under the name `cell`; frames of the surface and of deno_core are left out, and
 //! `Error.prepareStackTrace` of a cell is never called, so that no call-site object reaches it.
+
+use std::cell::OnceCell;
 
 use deno_core::v8;
 use zero_contracts::Location;
 
 use super::convert::string;
+use super::native::Host;
+use crate::syntax::at;
+use crate::typescript::Places;
 
 /// Name of the cell's script.
 pub(super) const CELL: &str = "cell";
 
 /// Frames shown in `error.stack`.
 const FRAMES: u32 = 20;
+
+/// The author's places, if V8 runs something else.
+pub(super) type Mapped = OnceCell<Places>;
 
 /// Formats `error.stack`.
 pub(super) fn prepare_stack<'s>(
@@ -54,10 +63,32 @@ pub(super) fn prepare_stack<'s>(
             .map(|shown| shown.to_rust_string_lossy(scope));
         if let Some(shown) = shown.filter(|shown| !shown.starts_with("ext:") && !shown.contains("(ext:")) {
             text.push_str("\n    at ");
-            text.push_str(&shown);
+            match Host::of(scope).as_ref().and_then(|host| host.mapped.get()) {
+                Some(places) => text.push_str(&authors(places, &shown)),
+                None => text.push_str(&shown),
+            }
         }
     }
     string(scope, &text).into()
+}
+
+/// Replaces the place in one line of a stack: `f (cell:3:5)`, `cell:3:5`.
+fn authors(places: &Places, shown: &str) -> String {
+    let replace = || {
+        let at = shown.rfind(CELL)? + CELL.len();
+        let (line, rest) = shown[at..].strip_prefix(':')?.split_once(':')?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (line, column): (u32, u32) = (line.parse().ok()?, rest[..digits].parse().ok()?);
+        let (line, column) = places.original(line.checked_sub(1)?, column.checked_sub(1)?)?;
+        Some(format!(
+            "{}:{}:{}{}",
+            &shown[..at],
+            line + 1,
+            column + 1,
+            &rest[digits..]
+        ))
+    };
+    replace().unwrap_or_else(|| shown.to_owned())
 }
 
 /// Tells where an exception came from: the innermost frame in the cell.
@@ -73,7 +104,12 @@ pub(super) fn of_exception(
                 .get_script_name(scope)
                 .is_some_and(|name| name.to_rust_string_lossy(scope) == CELL);
             if in_cell {
-                return at(source, frame.get_line_number(), frame.get_column().saturating_sub(1));
+                return authors_at(
+                    scope,
+                    source,
+                    frame.get_line_number(),
+                    frame.get_column().saturating_sub(1),
+                );
             }
         }
     }
@@ -90,62 +126,21 @@ pub(super) fn of_message(
     if name.to_rust_string_lossy(scope) != CELL {
         return None;
     }
-    at(source, message.get_line_number(scope)?, message.get_start_column())
+    authors_at(
+        scope,
+        source,
+        message.get_line_number(scope)?,
+        message.get_start_column(),
+    )
 }
 
-/// Turns V8's line (1-based) and column (0-based, UTF-16 units) into the contract's. A place past the end of the source, as
-/// of an unclosed brace, is the end.
-pub(super) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
-    let count = lines(source).count();
-    let (line, column) = if line > count {
-        (count, usize::MAX)
-    } else {
-        (line.max(1), column)
+/// The contract's place of V8's line (1-based) and column (0-based, UTF-16 units), in the author's source.
+pub(super) fn authors_at(scope: &v8::Isolate, source: &str, line: usize, column: usize) -> Option<Location> {
+    let host = Host::of(scope);
+    let Some(places) = host.as_ref().and_then(|host| host.mapped.get()) else {
+        return at(source, line, column);
     };
-    let text = lines(source).nth(line - 1)?;
-    let mut units = 0;
-    let before = text.chars().take_while(|c| {
-        units += c.len_utf16();
-        units <= column
-    });
-    Some(Location {
-        line: line as u64,
-        column: before.count() as u64 + 1,
-    })
-}
-
-/// The lines of a source as ECMAScript ends them.
-fn lines(source: &str) -> impl Iterator<Item = &str> {
-    let mut rest = Some(source);
-    std::iter::from_fn(move || {
-        let text = rest?;
-        let Some(end) = text.find(['\n', '\r', '\u{2028}', '\u{2029}']) else {
-            rest = None;
-            return Some(text);
-        };
-        let after = &text[end..];
-        let skip = if after.starts_with("\r\n") {
-            2
-        } else {
-            after.chars().next().map_or(0, char::len_utf8)
-        };
-        rest = Some(&after[skip..]);
-        Some(&text[..end])
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_are_unicode_scalar_values() {
-        let source = "a\r\n😀b\u{2028}c";
-        let place = |line, column| at(source, line, column).map(|l| (l.line, l.column));
-        assert_eq!(place(1, 0), Some((1, 1)));
-        assert_eq!(place(2, 2), Some((2, 2)), "after the surrogate pair");
-        assert_eq!(place(3, 0), Some((3, 1)));
-        assert_eq!(place(9, 4), Some((3, 2)), "past the end");
-        assert_eq!(at("", 1, 0).map(|l| (l.line, l.column)), Some((1, 1)));
-    }
+    let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let (line, column) = places.original(number(line.saturating_sub(1)), number(column))?;
+    at(source, line as usize + 1, column as usize)
 }

@@ -31,6 +31,9 @@ pub(super) struct Ended {
 /// How often the host's token, and the mark of a crash, are looked at: they wake nobody.
 const POLL: Duration = Duration::from_millis(5);
 
+/// How often a running cell's heap is looked at; collections look at it, too.
+const HEAP_LOOK: Duration = Duration::from_millis(50);
+
 /// How long a frame may take to end after it was told to. V8's long native calls notice within seconds, if ever.
 const ABANDON: Duration = Duration::from_secs(20);
 
@@ -106,6 +109,7 @@ impl Watcher<'_> {
     fn watch(&self, thread: JoinHandle<()>, from_frame: &Receiver<FromFrame>) -> FrameOutcome {
         let clock = cpu::Clock::of(&thread);
         let mut stopped_at = None;
+        let mut heap_seen = self.start;
         let mut ended: Option<Ended> = None;
         loop {
             match from_frame.recv_timeout(self.patience(&clock, stopped_at)) {
@@ -128,6 +132,9 @@ impl Watcher<'_> {
                         stopped_at = Some(Instant::now());
                         self.calls.cancel();
                         self.shared.trip(why);
+                    } else if heap_seen.elapsed() >= HEAP_LOOK {
+                        heap_seen = Instant::now();
+                        self.shared.ask_for_heap();
                     }
                 }
                 // The thread has dropped its end: it is gone but for its last instructions.

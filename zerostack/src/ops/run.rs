@@ -1,8 +1,10 @@
 //! `z.run`: a command on the staged tree, owned by a supervisor until its whole tree is gone.
 //!
-//! The first run of a group publishes what is staged into the live tree (uncommitted, journalled) and takes the baseline;
-//! runs that start while another still runs share both; the last one to end has the changes captured as effects of the
-//! cell. Edits made meanwhile stay staged and are seen by the next group.
+//! Runs that start while another still runs are a group. In the tier `private` a group shares one view: what is staged is
+//! laid into its upper layer, the first run's supervisor mounts it, the others join. In the tier `baseline` the first run
+//! publishes what is staged into the live tree (uncommitted, journalled) and takes the baseline. Either way the last one
+//! to end has the changes captured as effects of the cell. Edits made meanwhile stay staged and are seen by the next group.
+//! The first group of a cell decides the tier for all.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -12,18 +14,20 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use zero_contracts::event::ProcessVerdict;
+use zero_contracts::files::CommandView;
 use zero_contracts::read::EntryKind;
+use zero_contracts::response::CaptureTier;
 use zero_contracts::run::{Cleanup, Command, EndReason, RunRequest, RunResult, Streams, Termination};
 use zero_contracts::tokens::ProjectText;
 use zero_contracts::{
     CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath,
 };
 use zero_supervisor as supervisor;
-use zero_supervisor::{Io, Processes, Reason, Spec, Stdin};
+use zero_supervisor::{Io, Mounted, Overlay, Processes, Reason, Running, Spec, Stdin, View};
 
 use super::reply;
 use crate::cell::{Cell, lock};
-use crate::config::{Commands, Output, OutputStream};
+use crate::config::{Capture, Commands, Output, OutputStream};
 use crate::frame::CallReply;
 use crate::kernel::Kernel;
 
@@ -49,6 +53,10 @@ struct Owner {
 struct Group {
     active: u64,
     broken: Option<Error>,
+    tier: Option<CaptureTier>,
+    view: Option<CommandView>,
+    /// The group's view, once it is mounted.
+    mounted: Option<Arc<Mounted>>,
 }
 
 impl Runs {
@@ -79,6 +87,11 @@ impl Runs {
         lock(&self.group).broken.clone()
     }
 
+    /// Whether commands worked in a private view: nothing of theirs is in the live tree.
+    pub fn is_private(&self) -> bool {
+        lock(&self.group).tier == Some(CaptureTier::Private)
+    }
+
     fn processes(&self, kernel: &Kernel) -> Result<Processes> {
         let mut owner = lock(&self.owner);
         if owner.closed {
@@ -88,8 +101,7 @@ impl Runs {
             ));
         }
         if owner.processes.is_none() {
-            let program = supervisor::locate::locate(kernel.config.supervisor.as_deref()).map_err(|e| error(&e))?;
-            owner.processes = Some(Processes::new(program));
+            owner.processes = Some(Processes::new(supervisor(kernel)?));
         }
         owner
             .processes
@@ -104,14 +116,53 @@ impl Runs {
             return Err(why.clone());
         }
         if group.active == 0 {
-            let tier = cell.with_transaction(|transaction| {
-                transaction.materialize(epoch, token)?;
-                transaction.begin_capture(epoch, token)
-            })?;
+            let tier = match group.tier {
+                Some(CaptureTier::Private) => {
+                    group.view = Some(cell.with_transaction(|transaction| transaction.open_view(token))?);
+                    CaptureTier::Private
+                }
+                None if wants_private(&cell.kernel)? => {
+                    match cell.with_transaction(|transaction| transaction.open_view(token)) {
+                        Err(e) if e.kind == ErrorKind::Unsupported && !must_be_private(&cell.kernel) => {
+                            baseline(cell, epoch, token)?
+                        }
+                        opened => {
+                            group.view = Some(opened?);
+                            CaptureTier::Private
+                        }
+                    }
+                }
+                _ => baseline(cell, epoch, token)?,
+            };
+            group.tier = Some(tier);
             lock(&cell.record).capture = Some(tier);
         }
         group.active += 1;
         Ok(())
+    }
+
+    /// Starts a command of the group in the group's view.
+    fn spawn(&self, processes: &Processes, mut spec: Spec) -> Result<Running> {
+        let mut group = lock(&self.group);
+        let Some(view) = &group.view else {
+            drop(group);
+            return processes.spawn(spec).map_err(|e| error(&e));
+        };
+        if let Some(mounted) = &group.mounted {
+            spec.view = View::Mounted(Arc::clone(mounted));
+            drop(group);
+            return processes.spawn(spec).map_err(|e| error(&e));
+        }
+        spec.view = View::Overlay(Overlay {
+            root: view.root.clone(),
+            upper: view.upper.clone(),
+            work: view.work.clone(),
+            through: view.through.iter().map(|path| path.as_os_str().into()).collect(),
+        });
+        // Whoever comes meanwhile waits here for the mount.
+        let running = processes.spawn(spec).map_err(|e| error(&e))?;
+        group.mounted = running.mounted();
+        Ok(running)
     }
 
     /// Leaves the group; the last one out has the effects captured.
@@ -121,10 +172,20 @@ impl Runs {
         if group.active > 0 {
             return Ok(());
         }
+        // Unmounts it: nobody writes to its upper layer from here on.
+        group.mounted = None;
+        group.view = None;
         // Capturing is not cut short by a cancellation: what the commands changed must be known to be taken back.
         match cell.with_transaction(|transaction| transaction.end_capture(&CancelToken::new())) {
             Ok(captured) => {
-                lock(&cell.record).ignored_paths += captured.ignored_paths;
+                let ignored = &mut lock(&cell.record).ignored_paths;
+                // What waits in a private view is counted anew each time.
+                *ignored = captured.ignored_paths
+                    + if group.tier == Some(CaptureTier::Private) {
+                        0
+                    } else {
+                        *ignored
+                    };
                 Ok(())
             }
             Err(why) => {
@@ -133,6 +194,38 @@ impl Runs {
             }
         }
     }
+}
+
+/// Finds the supervisor's binary.
+pub(crate) fn supervisor(kernel: &Kernel) -> Result<PathBuf> {
+    supervisor::locate::locate(kernel.config.supervisor.as_deref()).map_err(|e| error(&e))
+}
+
+fn must_be_private(kernel: &Kernel) -> bool {
+    kernel.config.capture == Capture::RequirePrivate
+}
+
+/// Whether the commands of a cell get a private view.
+fn wants_private(kernel: &Kernel) -> Result<bool> {
+    if kernel.config.capture == Capture::Baseline {
+        return Ok(false);
+    }
+    match kernel.why_no_view()? {
+        None => Ok(true),
+        Some(why) if must_be_private(kernel) => Err(Error::new(
+            ErrorKind::Unsupported,
+            format!("the host requires the capture tier `private`, which cannot be had here: {why}"),
+        )),
+        Some(_) => Ok(false),
+    }
+}
+
+/// Publishes what is staged and takes the baseline.
+fn baseline(cell: &Cell, epoch: Epoch, token: &CancelToken) -> Result<CaptureTier> {
+    cell.with_transaction(|transaction| {
+        transaction.materialize(epoch, token)?;
+        transaction.begin_capture(epoch, token)
+    })
 }
 
 /// Answers `z.run`.
@@ -260,7 +353,7 @@ fn drive(
 ) -> Result<(supervisor::Outcome, Handle, Handle)> {
     let objects = &cell.kernel.objects;
     let (mut stdout, mut stderr) = (objects.writer()?, objects.writer()?);
-    let running = processes.spawn(spec).map_err(|e| error(&e))?;
+    let running = cell.runs.spawn(processes, spec)?;
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
     let number = cell.runs.count();
     let mut tell = cell.on_output.clone().map(|on_output| {

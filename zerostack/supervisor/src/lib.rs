@@ -30,6 +30,7 @@ mod identity;
 pub mod lease;
 pub mod locate;
 pub mod marker;
+mod obstacles;
 mod outcome;
 #[doc(hidden)]
 pub mod owner;
@@ -48,4 +49,4 @@ pub use outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 pub use processes::{Counts, Processes};
 pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
 pub use running::{Io, OnOutput, Running};
-pub use spec::{Files, Limits, Overlay, Spec, Stdin, Tree, View};
+pub use spec::{Files, Limits, Mounted, Overlay, Spec, Stdin, Tree, View};

@@ -42,6 +42,8 @@ struct Run {
     guard: Identity,
     start: Start,
     lease: Option<OwnedFd>,
+    /// The namespaces of a view that is mounted already: mount, then user.
+    view: Vec<OwnedFd>,
 }
 
 impl Run {
@@ -96,16 +98,27 @@ fn prepare(socket: &OwnedFd) -> Option<(Run, Vec<OwnedFd>)> {
         // The host knows: it compares the version of the hello.
         Err(_) => return None,
     };
-    if start.argv.is_empty() || fds.len() != 3 + usize::from(start.lease) {
+    let namespaces = match start.view {
+        protocol::View::Mounted { user } => 1 + usize::from(user),
+        _ => 0,
+    };
+    if start.argv.is_empty() || fds.len() != 3 + usize::from(start.lease) + namespaces {
         refuse("the start message lacks a program or descriptors".into());
         return None;
     }
+    let view = fds.split_off(fds.len() - namespaces);
     let lease = if start.lease { fds.pop() } else { None };
-    Some((Run { guard, start, lease }, fds))
+    let run = Run {
+        guard,
+        start,
+        lease,
+        view,
+    };
+    Some((run, fds))
 }
 
 /// Forks the supervisor and outlives it.
-fn guard(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
+fn guard(mut run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
     let Ok((life, own_life)) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC) else {
         sys::exit(EXIT_UNUSED)
     };
@@ -129,7 +142,7 @@ fn guard(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd) -> ! {
         }
     };
     // The command's pipes and the socket are the supervisor's now; a copy here would keep them from ending.
-    drop((streams, socket, life));
+    drop((streams, socket, life, std::mem::take(&mut run.view)));
     let identity = Identity::of(supervisor);
     loop {
         match sys::reap(supervisor, true) {

@@ -114,31 +114,49 @@ impl Processes {
         start(&self.0.program, spec, canceller, ticket)
     }
 
-    /// Whether a private overlay over `root` can be had here, tried with its writes in fresh directories in `scratch` (which
-    /// must exist, on the file system the real ones will be on). Costs one short command.
+    /// Why no private overlay over `root` can be had here; `None` if it can. Tried with its writes in fresh directories in
+    /// `scratch` (which must exist, on the file system the real ones will be on). Costs one short command.
     ///
     /// # Errors
     /// As [`Self::spawn`], or when the directories cannot be made. "No" is not an error.
-    pub fn can_overlay(&self, root: &Path, scratch: &Path) -> Result<bool, Error> {
+    pub fn why_no_overlay(&self, root: &Path, scratch: &Path) -> Result<Option<String>, Error> {
         let name = format!("overlay-probe-{}", fresh_name());
         let place = scratch.join(name);
         let (upper, work) = (place.join("upper"), place.join("work"));
         for dir in [&place, &upper, &work] {
             std::fs::create_dir(dir).map_err(Error::io(format!("making {}", dir.display())))?;
         }
-        let mut spec = Spec::new(["true"], root);
+        let mut spec = Spec::shell(
+            "set -e; d=$(mktemp -d ./.zero-probe-XXXXXX); : > $d/f; rm $d/f; rmdir $d",
+            root,
+        );
         spec.view = View::Overlay(Overlay {
             root: root.into(),
             upper,
             work,
             through: Vec::new(),
         });
-        let ran = self.spawn(spec).map(|running| {
-            let outcome = running.drive(Io::new(&mut std::io::sink(), &mut std::io::sink()));
-            outcome.termination == Termination::Exited { code: 0 }
-        });
-        // The kernel leaves a directory without permissions in the work directory; what stays is the scratch's owner's.
-        let _ = std::fs::remove_dir(place.join("work/work"));
+        let ran = match self
+            .spawn(spec)
+            .map(|running| running.drive(Io::new(&mut std::io::sink(), &mut std::io::sink())))
+        {
+            Ok(outcome) if outcome.termination == (Termination::Exited { code: 0 }) => Ok(None),
+            Ok(outcome) => Ok(Some(format!(
+                "a command in the view ended otherwise: {:?}",
+                outcome.termination
+            ))),
+            Err(Error::Unsupported(why)) => {
+                let obstacles = crate::obstacles::obstacles(scratch);
+                Ok(Some(
+                    std::iter::once(why).chain(obstacles).collect::<Vec<_>>().join("; "),
+                ))
+            }
+            Err(error) => Err(error),
+        };
+        // The kernel leaves directories without permissions in the work directory.
+        for inside in ["work/work", "work/work/incompat", "work/work/incompat/volatile"] {
+            let _ = std::fs::set_permissions(place.join(inside), std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        }
         let _ = std::fs::remove_dir_all(&place);
         ran
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::identity::Identity;
 
 /// The version both sides must speak; raised on every change of a message.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// First bytes of every frame.
 const MAGIC: [u8; 4] = *b"ZSUP";
@@ -29,7 +29,7 @@ const HEADER: usize = 10;
 const MAX_BODY: usize = 16 << 20;
 
 /// Most descriptors one message may carry.
-const MAX_FDS: usize = 4;
+const MAX_FDS: usize = 6;
 
 /// What is to be run and under which rules: the first message of the host, with the descriptors beside it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,16 +66,22 @@ pub struct Start {
 pub enum View {
     /// The live tree.
     Live,
-    /// A private overlay, mounted over the workspace for the command alone.
+    /// A private overlay, mounted over the workspace. Its namespaces go to the host beside [`ToHost::Started`] or
+    /// [`ToHost::SpawnFailed`]: the mount namespace, and the user namespace if one was made.
     Overlay {
         /// The workspace: lower layer, and where the overlay is mounted.
         root: Vec<u8>,
         /// Where its writes land, as the kernel's overlay keeps them (with `user.overlay.*` attributes).
         upper: Vec<u8>,
-        /// An empty directory of the kernel's, on the same file system as `upper`.
+        /// An empty directory of the kernel's, on the same file system as `upper`: a new one for each mount.
         work: Vec<u8>,
         /// Paths beneath the workspace that stay the live ones.
         through: Vec<Vec<u8>>,
+    },
+    /// The overlay that another command of the same cell has mounted: its namespaces come as the last descriptors.
+    Mounted {
+        /// Whether a user namespace comes after the mount namespace.
+        user: bool,
     },
 }
 
@@ -240,8 +246,6 @@ pub enum Step {
     Session,
     /// Standard streams.
     Streams,
-    /// The private view of the workspace.
-    View,
     /// Resource limits.
     Limits,
     /// The working directory.
@@ -254,10 +258,9 @@ pub enum Step {
 
 impl Step {
     /// All steps, in order; the position is the number on the wire between the forked child and the supervisor.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 6] = [
         Self::Session,
         Self::Streams,
-        Self::View,
         Self::Limits,
         Self::Directory,
         Self::Confinement,
@@ -270,7 +273,6 @@ impl Step {
         match self {
             Self::Session => "making a new session",
             Self::Streams => "setting up the standard streams",
-            Self::View => "mounting the private view of the workspace for",
             Self::Limits => "setting resource limits",
             Self::Directory => "entering the working directory",
             Self::Confinement => "confining the command",

@@ -6,6 +6,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,7 +18,7 @@ use crate::outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 use crate::owner::EXIT_EMPTY;
 use crate::processes::{Ticket, Unproven};
 use crate::protocol::{self, CountTier, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor, TreeTier};
-use crate::spec::{Spec, Stdin};
+use crate::spec::{Mounted, Spec, Stdin};
 
 /// Size of the one buffer.
 const BUFFER: usize = 256 << 10;
@@ -100,6 +101,7 @@ pub struct Running {
     root: Option<Identity>,
     supervisor: Option<Identity>,
     spawn_failed: Option<(Step, i32)>,
+    pub(crate) mounted: Option<Arc<Mounted>>,
 }
 
 impl Running {
@@ -133,7 +135,14 @@ impl Running {
             root,
             supervisor,
             spawn_failed,
+            mounted: None,
         }
+    }
+
+    /// The overlay that was mounted for this command ([`crate::View::Overlay`]), for others to join.
+    #[must_use]
+    pub fn mounted(&self) -> Option<Arc<Mounted>> {
+        self.mounted.clone()
     }
 
     /// A handle that ends this command from another thread.

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,17 +108,29 @@ impl Default for Limits {
 }
 
 /// What a command sees of the workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Default)]
 pub enum View {
     /// The live tree.
     #[default]
     Live,
     /// A private overlay over the workspace: the live tree does not change, what the command writes lands in `upper`.
     ///
-    /// Where it cannot be mounted the command does not run: the outcome is `SpawnFailed` at the step `View`. Ask
-    /// [`crate::Processes::can_overlay`] first. In a user namespace (an ordinary user's) a file whose owner or group is
+    /// Where it cannot be mounted the command does not run and starting it is [`crate::Error::Unsupported`]. Ask
+    /// [`crate::Processes::why_no_overlay`] first. In a user namespace (an ordinary user's) a file whose owner or group is
     /// not the user's own cannot be changed.
     Overlay(Overlay),
+    /// The overlay that another command mounted ([`crate::Running::mounted`]): two mounts over one upper directory at the
+    /// same time would not see each other's writes.
+    Mounted(Arc<Mounted>),
+}
+
+/// The namespaces of a mounted overlay. It stays mounted until the last command in it and the last holder of this are
+/// gone; a dead host holds nothing.
+#[derive(Debug)]
+pub struct Mounted {
+    pub(crate) mount: OwnedFd,
+    /// Of an ordinary user.
+    pub(crate) user: Option<OwnedFd>,
 }
 
 /// A private overlay; all paths absolute but those of `through`.
@@ -128,8 +141,7 @@ pub struct Overlay {
     /// Where writes land, in the form the kernel's overlay gives them: whiteouts are character devices 0/0, replaced
     /// directories have the attribute `user.overlay.opaque`. Kept from run to run, it carries the effects along.
     pub upper: PathBuf,
-    /// An empty directory for the kernel, on the same file system as `upper`; not shared by commands that run at the
-    /// same time.
+    /// An empty directory for the kernel, on the same file system as `upper`: a new one for each mount.
     pub work: PathBuf,
     /// Paths beneath the workspace that stay the live ones (ignored directories, such as build output).
     pub through: Vec<PathBuf>,

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,7 @@ use crate::owner::EXIT_UNUSED;
 use crate::processes::{Ticket, Unproven, reap_abandoned};
 use crate::protocol::{self, FilePolicy, Start, ToHost, ToSupervisor, TreePolicy, WireError};
 use crate::running::{First, Pipes, Running};
-use crate::spec::{Files, Spec, Stdin, View};
+use crate::spec::{Files, Mounted, Spec, Stdin, View};
 
 /// Longest time a supervisor may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -101,8 +102,16 @@ pub(crate) fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ti
     if let Some(lease) = &spec.lease {
         fds.push(lease.as_fd());
     }
+    if let View::Mounted(mounted) = &spec.view {
+        fds.push(mounted.mount.as_fd());
+        fds.extend(mounted.user.as_ref().map(AsFd::as_fd));
+    }
     let answer = converse(&socket, &message, &fds, &canceller, &mut left);
     drop(far);
+    let (answer, mut namespaces) = match answer {
+        Ok((answer, namespaces)) => (Ok(answer), namespaces.into_iter()),
+        Err(error) => (Err(error), Vec::new().into_iter()),
+    };
     let first = match answer {
         Ok(ToHost::Started {
             root,
@@ -145,8 +154,18 @@ pub(crate) fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ti
         }
     };
     ticket.mark_started();
-    Ok(Running::new(spec, Some(socket), pipes, left, canceller, ticket, first))
+    let mut running = Running::new(spec, Some(socket), pipes, left, canceller, ticket, first);
+    running.mounted = namespaces.next().map(|mount| {
+        Arc::new(Mounted {
+            mount,
+            user: namespaces.next(),
+        })
+    });
+    Ok(running)
 }
+
+/// What a supervisor says, and the descriptors that come with it.
+type Answer = (ToHost, Vec<OwnedFd>);
 
 /// Says what to run and hears the first two answers: who the supervisor is, and whether the program runs.
 fn converse(
@@ -155,7 +174,7 @@ fn converse(
     fds: &[BorrowedFd<'_>],
     canceller: &Canceller,
     left: &mut Unproven,
-) -> Result<ToHost, Error> {
+) -> Result<Answer, Error> {
     for side in [Timeout::Recv, Timeout::Send] {
         set_socket_timeout(socket, side, Some(ANSWER))
             .map_err(|error| Error::io("setting a socket's time limit")(error.into()))?;
@@ -163,7 +182,7 @@ fn converse(
     let sent = protocol::send(socket.as_fd(), message, fds);
     // Heard first: a supervisor of another version says so, and then closes.
     match answer(socket, canceller, left)? {
-        ToHost::Hello { guard } => left.identity = Some(guard),
+        (ToHost::Hello { guard }, _) => left.identity = Some(guard),
         other => return Ok(other),
     }
     match (sent, answer(socket, canceller, left)) {
@@ -173,7 +192,7 @@ fn converse(
 }
 
 /// Waits for one message; passes a cancellation on, and wakes a supervisor that the command may have stopped already.
-fn answer(socket: &OwnedFd, canceller: &Canceller, left: &Unproven) -> Result<ToHost, WireError> {
+fn answer(socket: &OwnedFd, canceller: &Canceller, left: &Unproven) -> Result<Answer, WireError> {
     let until = Instant::now() + ANSWER;
     let mut passed = false;
     loop {
@@ -193,7 +212,7 @@ fn answer(socket: &OwnedFd, canceller: &Canceller, left: &Unproven) -> Result<To
             continue;
         }
         if !fds[0].revents().is_empty() {
-            return protocol::receive::<ToHost>(socket.as_fd()).map(|(message, _)| message);
+            return protocol::receive::<ToHost>(socket.as_fd());
         }
         if let Some(reason) = canceller.reason() {
             passed = true;
@@ -230,6 +249,9 @@ fn message(spec: &Spec) -> Start {
                 upper: bytes(&overlay.upper),
                 work: bytes(&overlay.work),
                 through: overlay.through.iter().map(bytes).collect(),
+            },
+            View::Mounted(mounted) => protocol::View::Mounted {
+                user: mounted.user.is_some(),
             },
         },
         files: match &spec.files {

@@ -5,7 +5,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// Who returned from [`fork`].
 pub(crate) enum Fork {
@@ -211,6 +211,12 @@ pub(crate) fn duplicate_onto(from: RawFd, to: RawFd) -> io::Result<()> {
 pub(crate) fn unshare(namespaces: c_int) -> io::Result<()> {
     // SAFETY: takes an integer; only namespaces are changed.
     check(unsafe { libc::unshare(namespaces) }).map(drop)
+}
+
+/// Moves the calling process, which has one thread, into the namespace of a descriptor.
+pub(crate) fn join_namespace(fd: std::os::fd::BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: takes an open descriptor and an integer; only namespaces are changed.
+    check(unsafe { libc::setns(fd.as_raw_fd(), 0) }).map(drop)
 }
 
 /// A new session, without a terminal.

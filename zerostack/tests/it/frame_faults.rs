@@ -166,6 +166,48 @@ fn large_single_allocations_end_in_an_ordinary_error() {
     the_next_cell_is_normal();
 }
 
+/// V8 makes one large young object past any limit. It is seen while the cell runs, and in the end.
+#[test]
+fn one_large_object_is_seen_as_well() {
+    for source in [
+        // Flattened at once, and kept to the end.
+        "const s = 'x'.repeat(2 ** 28); s.charCodeAt(5); return 1",
+        // Much happens after it, but nothing that collects.
+        "const s = 'x'.repeat(2 ** 28); s.charCodeAt(5); for (let i = 0; i < 3e9; i++); return s.length",
+        "const s = 'x'.repeat(2 ** 28); s.charCodeAt(5); await new Promise((r) => setTimeout(r, 100)); return 1",
+    ] {
+        let error = fails(
+            source,
+            FrameBudgets {
+                wall: Duration::from_secs(20),
+                ..budgets()
+            },
+        );
+        assert_eq!(
+            (error.kind, error.path.as_deref()),
+            (ErrorKind::Budget, Some("heap")),
+            "{source}: {error:?}"
+        );
+    }
+}
+
+/// After V8's fatal out-of-memory, with its thread parked, frames that collect much still run.
+#[test]
+fn collecting_frames_run_after_one_was_given_up() {
+    let outcome = faulty("Array(1e9).fill(0)", budgets());
+    assert!(outcome.settled.is_err());
+    let spec = |source: &str| FrameSpec {
+        source: source.to_owned(),
+        budgets: budgets(),
+        ..FrameSpec::default()
+    };
+    let heavy = "let keep = []; for (let i = 0; i < 60; i++) { keep = Array.from({length: 5000}, (_, j) => ({i, j, text: 'x' + j})) } return keep.length";
+    for n in 0..100 {
+        let outcome = run(spec(heavy), Arc::new(Echo::default()), &CancelToken::new());
+        assert_eq!(outcome.settled.unwrap().unwrap(), "5000", "frame {n}");
+    }
+}
+
 #[test]
 fn array_buffers_meet_their_budget() {
     for source in [

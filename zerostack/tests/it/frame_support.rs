@@ -61,6 +61,13 @@ pub fn cell(source: &str) -> FrameOutcome {
     run(spec(source), Arc::new(Echo::default()), &CancelToken::new())
 }
 
+/// Runs a cell whose calls are echoed, with so many milliseconds.
+pub fn cell_within(source: &str, wall_ms: u64) -> FrameOutcome {
+    let mut spec = spec(source);
+    spec.budgets.wall = Duration::from_millis(wall_ms);
+    run(spec, Arc::new(Echo::default()), &CancelToken::new())
+}
+
 /// The value a cell gives.
 pub fn value(source: &str) -> serde_json::Value {
     let outcome = cell(source);

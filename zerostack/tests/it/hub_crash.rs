@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use zero_contracts::response::{Disposition, Outcome};
-use zerostack::ZeroKernel;
+use zerostack::{Capture, ZeroKernel};
 
 use crate::hub_support::{Workspace, config, isolated, tree};
 
@@ -19,7 +19,9 @@ fn child_that_is_killed() {
     let (Some(root), Some(store)) = (std::env::var_os(ROOT), std::env::var_os(STORE)) else {
         return;
     };
-    let kernel = ZeroKernel::open(config(&PathBuf::from(root), &PathBuf::from(store))).unwrap();
+    let mut config = config(&PathBuf::from(root), &PathBuf::from(store));
+    config.capture = Capture::Baseline;
+    let kernel = ZeroKernel::open(config).unwrap();
     kernel.execute_cell(
         "await z.edit('a', {find: '1', replacement: '2'}); await z.edit('new/b', {create: 'x'});
          await z.run('rm -r d; echo more >> a; chmod 600 a');

@@ -9,7 +9,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use zero_contracts::response::{Disposition, Outcome};
 
-use crate::hub_support::{Tree, Workspace, differences, tree};
+use zerostack::Capture;
+
+use crate::hub_support::{Tree, Workspace, differences, has_private_view, tree};
 
 /// Names that steps choose from; the last one is not UTF-8.
 const NAMES: [&str; 6] = ["a", "b", "d/x", "d/e/y", "new", "$(printf 'odd\\377')"];
@@ -39,6 +41,61 @@ fn step() -> impl Strategy<Value = String> {
         Just("git checkout -qf HEAD~0 -- .".to_owned()),
         Just("git gc -q --prune=now".to_owned()),
         Just("git stash -q".to_owned()),
+    ]
+}
+
+/// One step of a cell that goes from edits to commands and back, each seeing what the others did.
+#[derive(Clone, Debug)]
+enum Step {
+    Shell(String),
+    Create(u8),
+    Move(u8, u8),
+    MoveDirectory(&'static str, u8),
+    Remove(u8),
+}
+
+impl Step {
+    /// As a part of a cell.
+    fn in_a_cell(&self, environment: &str) -> String {
+        let tried = |call: String| format!("try {{ await {call} }} catch (e) {{}}\n");
+        match self {
+            Self::Shell(line) => format!(
+                "await z.run({}, {{env: {environment}}});\n",
+                serde_json::to_string(line).expect("a string")
+            ),
+            Self::Create(n) => tried(format!("z.edit('edited/{n}', {{create: '{n}'}})")),
+            Self::Move(n, m) => tried(format!("z.apply([{{move: ['edited/{n}', 'edited/{m}']}}])")),
+            Self::MoveDirectory(from, n) => tried(format!("z.apply([{{move: ['{from}', 'edited/dir{n}']}}])")),
+            Self::Remove(n) => tried(format!("z.edit('edited/{n}', {{remove: true}}, {{expect: 'any'}})")),
+        }
+    }
+
+    /// As a shell does it.
+    fn in_a_shell(&self) -> String {
+        match self {
+            Self::Shell(line) => line.clone(),
+            Self::Create(n) => format!("[ -e edited/{n} ] || {{ mkdir -p edited; printf {n} > edited/{n}; }}"),
+            Self::Move(n, m) => format!("[ ! -e edited/{n} ] || [ -e edited/{m} ] || mv edited/{n} edited/{m}"),
+            Self::MoveDirectory(from, n) => {
+                format!("[ ! -d {from} ] || [ -e edited/dir{n} ] || {{ mkdir -p edited; mv {from} edited/dir{n}; }}")
+            }
+            Self::Remove(n) => format!("rm -f edited/{n}"),
+        }
+    }
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let number = || 0..4_u8;
+    prop_oneof![
+        4 => step().prop_map(Step::Shell),
+        1 => prop_oneof![
+            Just("rm -rf edited"), Just("mv edited fresh"), Just("mv d edited"), Just("chmod 700 edited"), Just("rm -f edited/0 edited/1"),
+            Just("echo more >> edited/0"), Just("rm -rf edited/dir0/e"), Just("mv edited/dir1 d"), Just("rm -rf d; mkdir d; echo x > d/x")
+        ].prop_map(|line| Step::Shell(line.to_owned())),
+        2 => number().prop_map(Step::Create),
+        1 => (number(), number()).prop_map(|(n, m)| Step::Move(n, m)),
+        1 => (prop_oneof![Just("d"), Just("fresh"), Just("d/e")], 0..2_u8).prop_map(|(from, n)| Step::MoveDirectory(from, n)),
+        1 => number().prop_map(Step::Remove),
     ]
 }
 
@@ -103,23 +160,25 @@ fn cell(program: &str, after: &str) -> String {
 
 #[test]
 fn a_throw_after_a_random_program_leaves_tree_and_repository_as_they_were() {
+    throws(Capture::Baseline);
+}
+
+#[test]
+fn a_throw_after_a_random_program_in_a_private_view_leaves_tree_and_repository_as_they_were() {
+    if has_private_view() {
+        throws(Capture::RequirePrivate);
+    }
+}
+
+fn throws(capture: Capture) {
     run(programs(), |program| {
-        let ws = Workspace::new(&[]);
+        let ws = Workspace::with(&[], |config| config.capture = capture);
         plainly(ws.root.path(), SETUP);
         let before = ws.tree();
         let response = ws.run(&cell(program, "throw new Error('on purpose')"));
         let error = response.error.expect("it throws");
         prop_assert!(error.detail.contains("on purpose"), "{}\n{:?}", program, error);
-        // A repack moves git's objects; what they hold must all be there still.
-        let repacked = program.contains("git gc");
-        let seen = |tree: &Tree| -> Tree {
-            let part = |path: &Path| !(repacked && path.starts_with(".git/objects"));
-            tree.iter()
-                .filter(|(path, _)| part(path))
-                .map(|(path, entry)| (path.clone(), entry.clone()))
-                .collect()
-        };
-        let differences = differences(&seen(&ws.tree()), &seen(&before));
+        let differences = differences(&ws.tree(), &before);
         prop_assert!(differences.is_empty(), "{program}\n{differences:#?}");
         let sound = Command::new("git")
             .args(["fsck", "--strict"])
@@ -132,8 +191,20 @@ fn a_throw_after_a_random_program_leaves_tree_and_repository_as_they_were() {
 
 #[test]
 fn a_completed_cell_publishes_what_the_program_does_by_itself() {
+    completes(Capture::Baseline);
+}
+
+#[test]
+fn a_completed_cell_publishes_what_the_program_does_in_a_private_view() {
+    if has_private_view() {
+        completes(Capture::RequirePrivate);
+    }
+}
+
+fn completes(capture: Capture) {
     run(programs() / 2, |program| {
-        let (ws, plain) = (Workspace::new(&[]), tempfile::tempdir().expect("a directory"));
+        let ws = Workspace::with(&[], |config| config.capture = capture);
+        let plain = tempfile::tempdir().expect("a directory");
         for root in [ws.root.path(), plain.path()] {
             plainly(root, SETUP);
         }
@@ -165,4 +236,47 @@ fn a_completed_cell_publishes_what_the_program_does_by_itself() {
         prop_assert_eq!(log(ws.root.path()), log(plain.path()), "{}", program);
         Ok(())
     });
+}
+
+#[test]
+fn edits_and_commands_in_turns_do_what_a_shell_does() {
+    in_turns(Capture::Baseline);
+}
+
+#[test]
+fn edits_and_commands_in_turns_do_in_a_private_view_what_a_shell_does() {
+    if has_private_view() {
+        in_turns(Capture::RequirePrivate);
+    }
+}
+
+fn in_turns(capture: Capture) {
+    let environment: std::collections::BTreeMap<_, _> = ENVIRONMENT.into_iter().collect();
+    let environment = serde_json::to_string(&environment).expect("a map");
+    let config = Config {
+        cases: programs() / 2,
+        max_shrink_iters: 60,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let tested = TestRunner::new(config).run(&vec(any_step(), 1..8), |steps| {
+        let ws = Workspace::with(&[], |config| config.capture = capture);
+        let plain = tempfile::tempdir().expect("a directory");
+        for root in [ws.root.path(), plain.path()] {
+            plainly(root, SETUP);
+        }
+        let mut cell = String::new();
+        for step in &steps {
+            plainly(plain.path(), &step.in_a_shell());
+            cell += &step.in_a_cell(&environment);
+        }
+        let response = ws.run(&cell);
+        prop_assert_eq!(&response.error, &None, "{:?}", steps);
+        let differences = differences(&without_git(ws.tree()), &without_git(tree(plain.path())));
+        prop_assert!(differences.is_empty(), "{steps:#?}\n{differences:#?}");
+        Ok(())
+    });
+    if let Err(error) = tested {
+        panic!("{error}");
+    }
 }

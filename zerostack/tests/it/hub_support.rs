@@ -89,6 +89,16 @@ pub fn config(root: &Path, store: &Path) -> KernelConfig {
     }
 }
 
+/// Whether this machine gives commands a private view; prints why not.
+pub fn has_private_view() -> bool {
+    let ws = Workspace::new(&[]);
+    let why = ws.kernel.why_no_private_view().unwrap();
+    if let Some(why) = &why {
+        eprintln!("SKIPPED: no private view here: {why}");
+    }
+    why.is_none()
+}
+
 /// Options with these values as `input`.
 pub fn with_input(input: Value) -> CellOptions {
     let Value::Object(input) = input else {

@@ -7,13 +7,19 @@ mod frame_faults;
 mod frame_seal;
 mod frame_soak;
 mod frame_support;
+mod frame_typescript;
 mod frame_web;
+mod hub_confine;
 mod hub_crash;
 mod hub_edit;
 mod hub_failures;
 mod hub_find;
+mod hub_fuzz;
 mod hub_host;
+mod hub_hostile;
 mod hub_options;
+mod hub_plan;
+mod hub_private;
 mod hub_read;
 mod hub_run;
 mod hub_session;
@@ -21,9 +27,18 @@ mod hub_shell;
 mod hub_state;
 mod hub_support;
 mod hub_undo;
+mod hub_values;
+mod language;
+mod nestings;
 mod outbox_hosts;
 mod outbox_stores;
 mod outbox_suite;
 mod outbox_support;
 #[cfg(feature = "postgres")]
 mod postgres_server;
+mod security;
+
+#[path = "../../fuzz/cell.rs"]
+mod fuzz_cell;
+#[path = "../../fuzz/program.rs"]
+mod program;

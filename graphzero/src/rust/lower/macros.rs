@@ -93,7 +93,27 @@ impl Lower<'_, '_, '_> {
             "macro_rules" => &[],
             _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
         };
-        for &reading in readings {
+        let (mut arrow, mut semicolon, mut plain) = (false, false, !matching && name != "vec");
+        let mut cursor = tree.walk();
+        let parts: Vec<Node<'_>> = tree.children(&mut cursor).collect();
+        let inside = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
+        for (at, part) in inside.iter().enumerate() {
+            let comma = part.kind() == ",";
+            arrow |= part.kind() == "=>";
+            semicolon |= part.kind() == ";";
+            plain &= comma == (at % 2 == 1) && (comma || is_plain(*part));
+        }
+        if plain && matches!(readings.first(), Some(Reading::Arguments)) {
+            // Names and literals read the same without another parse: most calls of `println!` and `assert!`.
+            let values = inside.iter().step_by(2);
+            return values.map(|&part| self.expr(part)).collect();
+        }
+        let fits = |reading: &Reading| match reading {
+            Reading::Match => true,
+            Reading::Arguments => !arrow && !semicolon,
+            Reading::Array | Reading::Statements => !arrow,
+        };
+        for reading in readings.iter().copied().filter(fits) {
             if let Some((source, prefix, parsed)) = self.reparse(&content, reading, false) {
                 return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
             }
@@ -111,9 +131,10 @@ impl Lower<'_, '_, '_> {
     /// Parses arguments in one reading; returns the text, how much of it stands before the arguments, and the tree.
     fn reparse(&mut self, content: &str, reading: Reading, tolerant: bool) -> Option<(String, usize, Tree)> {
         let (prefix, suffix) = match reading {
-            Reading::Arguments => ("fn _(){f(", ")}"),
-            Reading::Array => ("fn _(){[", "]}"),
-            Reading::Match => ("fn _(){match ", "=>{}}}"),
+            // The grammar takes statements outside functions: the less stands around, the sooner it is parsed.
+            Reading::Arguments => ("f(", ");"),
+            Reading::Array => ("[", "];"),
+            Reading::Match => ("match ", "=>{}};"),
             Reading::Statements => ("fn _(){", "\n}"),
         };
         let mut source = String::with_capacity(prefix.len() + content.len() + suffix.len());
@@ -130,11 +151,15 @@ impl Lower<'_, '_, '_> {
             source.push_str(content);
         }
         source.push_str(suffix);
-        match self.parsing.parse(&RustLanguage, Lang::Rust, source.as_bytes()) {
-            Ok(tree) if !tree.root_node().has_error() || (tolerant && mostly_items(&tree)) => {
-                Some((source, prefix.len(), tree))
-            }
-            Ok(_) => None,
+        let (language, bytes) = (&RustLanguage, source.as_bytes());
+        let parsed = if tolerant {
+            let tree = self.parsing.parse(language, Lang::Rust, bytes);
+            tree.map(|tree| Some(tree).filter(|tree| !tree.root_node().has_error() || mostly_items(tree)))
+        } else {
+            self.parsing.parse_clean(language, Lang::Rust, bytes)
+        };
+        match parsed {
+            Ok(tree) => tree.map(|tree| (source, prefix.len(), tree)),
             Err(error) => {
                 self.failed.get_or_insert(error);
                 None
@@ -147,14 +172,12 @@ impl Lower<'_, '_, '_> {
         let outer_shift = self.shift;
         self.shift += shift;
         let mut values = Vec::new();
-        let body = tree
-            .root_node()
-            .named_child(0)
-            .and_then(|function| field(function, F::Body));
         if let Reading::Statements = reading {
+            let function = tree.root_node().named_child(0);
+            let body = function.and_then(|function| field(function, F::Body));
             self.bound(|s| body.map(|body| s.list(body)));
         } else {
-            let inner = body.and_then(|body| self.children(body).first().copied());
+            let inner = self.children(tree.root_node()).first().copied();
             let inner = inner.map(|n| {
                 if kind(n) == K::ExpressionStatement {
                     n.named_child(0).unwrap_or(n)
@@ -315,6 +338,11 @@ fn mostly_items(tree: &Tree) -> bool {
         .map(|span| span.end - span.start)
         .sum();
     items && (wrong as usize) * 4 < body.byte_range().len()
+}
+
+/// Tells whether a token is an expression by itself.
+fn is_plain(node: Node<'_>) -> bool {
+    matches!(kind(node), K::Identifier | K::StringLiteral) || node.kind() == "integer_literal"
 }
 
 /// How arguments are read.

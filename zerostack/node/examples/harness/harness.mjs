@@ -6,6 +6,9 @@ import { ZeroKernel } from '@zerostack/zero-kernel';
 /** Tokens that a fed-back response costs beside its value and console. */
 const ENVELOPE = 60;
 
+/** Characters of a line in the transcript. */
+const WIDTH = 140;
+
 /**
  * Runs a conversation to its end.
  * @param {object} options
@@ -65,6 +68,11 @@ function shown({ outcome, value, error, effects }) {
   return lines.join('\n');
 }
 
+/** Lines of the transcript. What the model sees is longer than what a reader wants to: long lines are cut here, and say so. */
 function indent(text, mark = '  | ') {
-  return text.trim().split('\n').map((line) => `${mark}${line}`.trimEnd()).join('\n');
+  const lines = text.trim().split('\n').map((line) => {
+    const rest = line.length - WIDTH;
+    return rest > 40 ? `${line.slice(0, WIDTH)}… and ${rest} more characters` : line;
+  });
+  return lines.map((line) => `${mark}${line}`.trimEnd()).join('\n');
 }

@@ -53,7 +53,6 @@ pub(super) fn launch(run: &Run, streams: &[OwnedFd], landlock: bool, me: Identit
             lease: run.lease.as_ref(),
             tasks: None,
             landlock,
-            in_namespace: *tier == TreeTier::PidNamespace,
         };
         let launched = match tier {
             TreeTier::Cgroup => in_cgroup(child, me),

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-use super::{confine, overlay};
+use super::confine;
 use crate::protocol::{FilePolicy, Start, Step};
 use crate::sys;
 
@@ -35,8 +35,6 @@ pub(super) struct Child<'a> {
     /// Most tasks of this user (in this user namespace), as a resource limit.
     pub(super) tasks: Option<u64>,
     pub(super) landlock: bool,
-    /// Whether it has mount and user namespaces already.
-    pub(super) in_namespace: bool,
 }
 
 /// Waits for the word of the supervisor, sets itself up and executes the program. Never returns.
@@ -87,7 +85,6 @@ fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
         sys::duplicate_onto(stream.as_raw_fd(), number).map_err(|error| (Step::Streams, error))?;
     }
     sys::cloexec_from(3);
-    overlay::enter(&start.view, child.in_namespace).map_err(|error| (Step::View, error))?;
     if let Some(tasks) = child.tasks {
         let limit = Rlimit {
             current: Some(tasks),

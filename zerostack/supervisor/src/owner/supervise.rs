@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::hold::{Hold, Launched};
 use super::namespace::FromInit;
-use super::{EXIT_EMPTY, Run, hold, kill};
+use super::{EXIT_EMPTY, Run, hold, kill, overlay};
 use crate::identity::{self, Identity};
 use crate::marker::{self, Marker, RUN_VARIABLE};
 use crate::protocol::{self, FilePolicy, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor};
@@ -46,10 +46,12 @@ struct Supervisor {
     cleanup_until: Option<Instant>,
     uncertain: bool,
     sampler: hold::Sampler,
+    /// The namespaces of the view mounted here, for the host.
+    mounted: Vec<OwnedFd>,
 }
 
 /// Runs one command from start message to verdict; never returns.
-pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: OwnedFd) -> ! {
+pub(super) fn run(mut run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: OwnedFd) -> ! {
     sys::set_name(c"zero-supervisor");
     let begun = Instant::now();
     let say = |message: &ToHost| {
@@ -72,6 +74,14 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
         ),
         (FilePolicy::Landlock { .. }, 0) => FileTier::None,
         (FilePolicy::Landlock { .. }, _) => FileTier::Landlock,
+    };
+    // The command inherits the view; nothing the supervisor itself does touches the workspace.
+    let mounted = match overlay::enter(&run.start.view, std::mem::take(&mut run.view)) {
+        Ok(mounted) => mounted,
+        Err(error) => refuse(
+            format!("the private view of the workspace cannot be mounted: {error}"),
+            true,
+        ),
     };
     let launched = match hold::launch(&run, &streams, files == FileTier::Landlock, me) {
         Ok(launched) => launched,
@@ -103,6 +113,7 @@ pub(super) fn run(run: Run, streams: Vec<OwnedFd>, socket: OwnedFd, guard_life: 
         cleanup_until: None,
         uncertain: false,
         sampler,
+        mounted,
     };
     // Own before execute: the marker is on disk before the child is told to go on.
     if let Err(error) = supervisor.write_marker() {
@@ -151,8 +162,12 @@ impl Supervisor {
     }
 
     fn say(&mut self, message: &ToHost) {
+        let beside: Vec<_> = match message {
+            ToHost::Started { .. } | ToHost::SpawnFailed { .. } => self.mounted.iter().map(AsFd::as_fd).collect(),
+            _ => Vec::new(),
+        };
         if let Some(socket) = &self.socket
-            && protocol::send(socket.as_fd(), message, &[]).is_err()
+            && protocol::send(socket.as_fd(), message, &beside).is_err()
         {
             self.socket = None;
         }

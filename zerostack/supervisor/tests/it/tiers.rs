@@ -270,8 +270,8 @@ fn a_private_view_keeps_the_live_tree(setting: Setting) {
     fs::write(root.join("kept"), "old").expect("write");
     fs::write(root.join("gone"), "old").expect("write");
     let processes = Processes::new(programs::supervisor());
-    if !processes.can_overlay(&root, &place).expect("probe") {
-        eprintln!("SKIPPED: no overlay for this user on this file system");
+    if let Some(why) = processes.why_no_overlay(&root, &place).expect("probe") {
+        eprintln!("SKIPPED: no overlay for this user on this file system: {why}");
         return;
     }
     assert_eq!(
@@ -279,7 +279,11 @@ fn a_private_view_keeps_the_live_tree(setting: Setting) {
         3,
         "the probe leaves nothing"
     );
+    let mounts = std::cell::Cell::new(0);
     let spec = |line: &str| {
+        mounts.set(mounts.get() + 1);
+        let work = work.join(mounts.get().to_string());
+        fs::create_dir(&work).expect("mkdir");
         let mut spec = shell(setting, line);
         spec.cwd = root.join("sub");
         spec.view = View::Overlay(Overlay {
@@ -310,6 +314,27 @@ fn a_private_view_keeps_the_live_tree(setting: Setting) {
         "{}",
         String::from_utf8_lossy(&ran.stderr)
     );
+    // One that starts meanwhile joins the same mounts: each waits for the other's file.
+    let wait = |mine: &str, other: &str| {
+        format!(
+            "echo {mine} > {mine}; for i in $(seq 400); do [ -e {other} ] && exec cat {other}; sleep 0.02; done; exit 1"
+        )
+    };
+    let first = processes.spawn(spec(&wait("x", "y"))).expect("spawn");
+    let mut second = spec(&wait("y", "x"));
+    second.view = View::Mounted(first.mounted().expect("the first one mounts"));
+    let second = processes.spawn(second).expect("spawn");
+    let (one, two) = std::thread::scope(|scope| {
+        let drive = |running: zero_supervisor::Running| {
+            let mut out = Vec::new();
+            running.drive(Io::new(&mut out, &mut io::sink()));
+            out
+        };
+        let one = scope.spawn(move || drive(first));
+        (drive(second), one.join().expect("thread"))
+    });
+    assert_eq!((one, two), (b"x\n".to_vec(), b"y\n".to_vec()));
+    assert!(upper.join("sub/x").exists() && !root.join("sub/x").exists());
     assert!(
         !fs::read_to_string("/proc/self/mountinfo")
             .expect("mounts")

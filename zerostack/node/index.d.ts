@@ -1,0 +1,746 @@
+/**
+ * Runs cells on a workspace, inside this process.
+ *
+ * The constructor reads the options and opens nothing; `initialize`, or the first call, does. Promises are rejected with a
+ * {@link ZeroKernelError}: for calls that are not as they should be, and where the workspace cannot be used. What becomes of
+ * a cell is always a response.
+ */
+export class ZeroKernel {
+  /** @throws ZeroKernelError for options that are refused, with the accepted ones. */
+  constructor(options: ZeroKernelOptions);
+
+  /** Opens the workspace; what dead cells left open is ended first. Doing so again only tells the status. */
+  initialize(): Promise<Status>;
+
+  /**
+   * Runs a cell: the body of an async JavaScript function that sees `z`, `input` and `console`. Resolves to its one response,
+   * whatever becomes of it.
+   */
+  executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
+
+  /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
+  undo(event: string, options?: UndoOptions): Promise<UndoReport>;
+
+  /** The session that this kernel runs cells for. */
+  session(): Session;
+
+  /**
+   * Begins a session as a copy of this one. An attached one is shut down with this one; a detached one goes on.
+   */
+  fork(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
+
+  /** How the kernel is doing. */
+  status(): Promise<Status>;
+
+  /**
+   * Subscribes to the events that this kernel records from now on, of every session. A persistent subscription (the default)
+   * keeps the process alive until it is ended by `return()`, by leaving a `for await`, or by `shutdown`.
+   */
+  events(options?: { persistent?: boolean }): Events;
+
+  /** The latest events of the session, newest first; 20 unless another limit is given. */
+  log(options?: { limit?: number }): Promise<LogEntry[]>;
+
+  /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
+  reconcile(): Promise<Reconciled>;
+  /** Effects in the order of their commits; all unless a filter says otherwise. */
+  effects(options?: { states?: EffectState[]; effect?: string; limit?: number }): Promise<EffectRecord[]>;
+  /** Gives an effect up: it is never sent (again). */
+  abandonEffect(handle: string, why: string): Promise<EffectRecord>;
+  /** Prepares a quarantined effect again; the next reconciliation tries it once more. */
+  retryEffect(handle: string): Promise<EffectRecord>;
+
+  /** What a model is told about cells, in fewer than 900 tokens. */
+  instructions(): string;
+  static instructions(): string;
+
+  /**
+   * Cancels every cell of the session and of those attached to it, waits until all have ended, at most until the deadline (10 s
+   * unless given), closes the kernel, and says what could not be proven gone.
+   */
+  shutdown(options?: { deadlineMs?: number }): Promise<Leftovers>;
+}
+
+/** A session as its host sees it. Each call reads what is committed now, by whatever host. */
+export interface Session {
+  /** A fact; undefined if it is not set, or `null`. */
+  get(key: string): Promise<unknown>;
+  /** Sets a fact. With `expect`, only if it is that now (`null`: not set); otherwise the promise is rejected: `conflict`. */
+  set(key: string, value: unknown, options?: { expect?: unknown }): Promise<void>;
+  /** Deletes a fact, if it is set. */
+  delete(key: string): Promise<void>;
+  /** The facts whose keys start with a prefix, in order of the keys. */
+  list(prefix?: string): Promise<StateEntry[]>;
+  /** The response of the session's latest cell, as its event tells it. */
+  lastResponse(): Promise<ZeroKernelResponse | undefined>;
+  /** Empties the session's state. Its events stay, and files are not touched. */
+  reset(): Promise<void>;
+}
+
+/** Events as they are recorded, for one reader at a time. */
+export interface Events extends AsyncIterableIterator<RecordedEvent> {
+  /** Resolves when every event recorded from then on will be heard. */
+  readonly ready: Promise<void>;
+  return(): Promise<IteratorResult<RecordedEvent>>;
+}
+
+/** An event that was recorded. */
+export interface RecordedEvent {
+  /** `z://event/…`: a cell reads it by `z.read`. */
+  handle: string;
+  event: ZeroKernelEvent;
+}
+
+/** An entry of the log; an event that is damaged has its error in its place. */
+export type LogEntry = RecordedEvent | { handle: string; cell: string; error: KernelError };
+
+/** Ends what the cells it was given to wait for (a command, a search), and lets them go on. */
+export class Interrupt {
+  /** Ends the calls that are at work now; says how many there were. */
+  fire(): number;
+}
+
+/**
+ * Decides about a call of a cell before it happens. Nothing, or `true`, lets it happen; `false`, a reason, or an exception
+ * denies it.
+ */
+export type Policy = (call: {
+  operation: Operation;
+  /** What the cell gave. */
+  arguments: unknown[];
+}) => undefined | void | boolean | string | Promise<undefined | void | boolean | string>;
+
+/**
+ * Does the effects of one name. It is called only after the cell that asked for the effect is committed; a cell that failed
+ * dispatches nothing.
+ */
+export interface EffectChannel {
+  /**
+   * Does the effect and resolves to evidence of it. Throw {@link NotSent} if it certainly was not done: it is tried again. With
+   * any other exception its fate is unknown, and it is never sent again unless `probe` says that it was not.
+   */
+  dispatch(effect: EffectCall): unknown | Promise<unknown>;
+  /** Finds out whether an effect was done. `not_sent` must be final: whatever happens to an earlier call, it will not be done. */
+  probe?(effect: EffectCall): Probed | Promise<Probed>;
+}
+
+/** What a probe found. */
+export type Probed =
+  | { status: "sent"; evidence?: unknown }
+  | { status: "not_sent" }
+  | { status: "unknown"; detail?: string };
+
+/** What a channel throws for an effect that certainly was not done, and may be tried again. */
+export class NotSent extends Error {
+  readonly name: "NotSent";
+}
+
+/** A piece of output of a command that runs. */
+export interface Output {
+  cell: string;
+  /** Which command of the cell: 0 for the first one started. */
+  run: number;
+  stream: "stdout" | "stderr";
+  /** The bytes as they came; a character may be cut in two. */
+  bytes: Uint8Array;
+  /** The same as text; a character that was cut in two comes with its second half. */
+  text: string;
+}
+
+/** How a kernel is doing. */
+export interface Status {
+  /** Names of the cells that run now, of every session. */
+  running: string[];
+  /** Frames that V8 ran out of memory in for good; their memory never comes back. */
+  framesGivenUp: number;
+  /** Whether there is such a frame. */
+  tainted: boolean;
+  /** Whether the session was shut down. */
+  closed: boolean;
+  session: string;
+  /** The workspace, resolved. */
+  root: string;
+  /** Where objects, journal and sessions lie. */
+  store: string;
+  /** Who holds the workspace, if anybody does. */
+  lease?: LeaseHolder;
+}
+
+/** Who holds a workspace. */
+export interface LeaseHolder {
+  /** The host's process. */
+  pid: number;
+  /** The cell. */
+  cell: string;
+  epoch: number;
+  /** Whether the process lives; if not, its commands are still being ended. */
+  alive: boolean;
+}
+
+/** What a shutdown could not prove gone. */
+export interface Leftovers {
+  /** Cells that had not ended at the deadline; nothing of theirs is committed any more. */
+  cells: string[];
+  framesGivenUp: number;
+  lease?: LeaseHolder;
+}
+
+/** What a call of the host is refused with. */
+export class ZeroKernelError extends Error implements KernelError {
+  readonly name: "ZeroKernelError";
+  readonly kind: ErrorKind;
+  readonly detail: string;
+  readonly retryable: boolean;
+  readonly path?: string;
+  readonly location?: Location;
+  readonly accepted?: string[];
+}
+
+// What follows is generated by `cargo xtask node --types` from the kernel's own types.
+
+/** How a kernel is opened. */
+export interface ZeroKernelOptions {
+  /** The workspace: the directory that cells work in. */
+  root: string | URL;
+  /** The session whose state cells see and whose chain their events join; `default` if absent. */
+  sessionId?: string;
+  /**
+   * Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
+   * with the kernel. Without it, one under the user's state directory.
+   */
+  store?: "transient" | string | URL;
+  /** Budgets of a cell that names none. */
+  budgets?: Budgets;
+  /** How long a command may take to obey a request to end before it is killed; 500 if absent. */
+  graceMs?: number;
+  /** What `z.read` may read outside the workspace: anything (the default), nothing, or what lies below directories. */
+  externalReads?: ReadPermission;
+  /** Whether `z.run` may run commands; it may by default. */
+  commands?: Permission;
+  /** Directories outside the workspace that commands may write to, beside the documented tool-chain caches. */
+  writablePaths?: string[];
+  /** What a commit survives; `power` by default. */
+  durability?: Durability;
+  /** Cells that run at once; more wait. 16 if absent. */
+  concurrentCells?: number;
+  /** May deny any call before it happens. */
+  policy?: Policy;
+  /** Effects on the outside world that cells may ask for; none without it. */
+  effects?: EffectOptions;
+}
+
+/** The budgets of one cell. Times in milliseconds, sizes in bytes, shown text in tokens. */
+export interface Budgets {
+  /** Size of the source; a larger one is `invalid_input`. */
+  sourceBytes?: number;
+  /** Wall-clock time; beyond it `deadline`. */
+  wallMs?: number;
+  /** CPU time of the frame's thread; beyond it `budget`, like all that follow. */
+  cpuMs?: number;
+  /** V8's heap. */
+  heapBytes?: number;
+  /** Array buffers, resizable ones at their maximum. */
+  arrayBufferBytes?: number;
+  /** Calls on `z`. */
+  calls?: number;
+  /** Calls on `z` at once; more wait. */
+  concurrentCalls?: number;
+  /** Arguments of calls that are not answered yet. */
+  pendingArgumentBytes?: number;
+  /** Timers. */
+  timers?: number;
+  /** Tokens of the value shown; beyond it the value is projected. */
+  valueTokens?: number;
+  /** Tokens of console output shown; beyond it projected. */
+  consoleTokens?: number;
+  /** Tokens of each output stream of a run shown; beyond it projected. */
+  streamTokens?: number;
+  /** Output of one run that is kept; beyond it the run ends with reason `limit`. */
+  runOutputBytes?: number;
+  /** Processes of one run at once; beyond it reason `limit`. */
+  processes?: number;
+  /** Bytes staged by edits. */
+  stagedBytes?: number;
+  /** Largest text file that `z.read` returns whole without `full`. */
+  inlineBytes?: number;
+}
+
+/** `allow`, `deny`, or what lies below these directories. */
+export type ReadPermission = Permission | string[];
+
+/** Whether something may be done. */
+export type Permission = "allow" | "deny";
+
+/** What survives a crash. */
+export type Durability = "power" | "process";
+
+/** Effects on the outside world that cells may ask for. */
+export interface EffectOptions {
+  /** The channels by name: functions of the host, or a built-in channel. */
+  channels: Record<string, EffectChannel | BuiltInChannel>;
+  /** How often an effect is tried, or asked about, before it is given up; 5 if absent. */
+  ceiling?: number;
+  /** How long a channel's answer is waited for; 30,000 if absent. */
+  timeoutMs?: number;
+  /** How long a dispatcher on another machine that died keeps the others waiting; 30,000 if absent. */
+  leaseTtlMs?: number;
+}
+
+/** How a cell is run. */
+export interface ExecuteCellOptions {
+  /** The cell's name; never one that was used before. Without it the kernel makes one. */
+  id?: string;
+  /** Cancels the cell when it is aborted. */
+  signal?: AbortSignal;
+  /** Ends what the cell waits for when it is fired, and lets the cell go on. */
+  interrupt?: Interrupt;
+  /** Wall-clock time; without it the budget's. Zero: the cell is parsed, and nothing runs. */
+  timeoutMs?: number;
+  /** Budgets; without them the kernel's. What they do not name has its default. */
+  budgets?: Budgets;
+  /** What the cell sees as `input`: an object of JSON values. */
+  input?: Record<string, unknown>;
+  /** Environment variables that every command of the cell gets. */
+  env?: Record<string, string>;
+  /** What a command reads whose call names no `stdin`. */
+  stdin?: string | Uint8Array;
+  /** Directory that commands start in, relative to the root; without it the root. */
+  cwd?: string;
+  /** Gets the output of commands while they run. */
+  onOutput?: (output: Output) => void;
+}
+
+/** How a committed cell is taken back. */
+export interface UndoOptions {
+  /** Only what lies at or below these paths; without it everything. */
+  paths?: string[];
+  /** Tell what would be done, with the differences, and do nothing. */
+  dryRun?: boolean;
+}
+
+/** What an undo did, or would do. */
+export interface UndoReport {
+  /** `committed` if a path was changed; `none` for a dry run, and where nothing was left to take back. */
+  disposition: Disposition;
+  /** One a path that is, or would be, changed. */
+  receipts: EditReceipt[];
+  /** Paths that were left as they are, because they are not what the cell left any more: with the three versions. */
+  conflicts: PathConflict[];
+  /** Whether the session's state was taken back, too: never. Facts that the cell set stay set. */
+  stateUndone: boolean;
+  /** The undo's own event, by which it can be undone; absent where nothing was changed. */
+  event?: string;
+}
+
+/** What became of a cell's effects. */
+export type Disposition = "none" | "committed" | "restored" | "never_admitted";
+
+/** What an edit staged. It says *staged*: the live tree changes when the cell completes. */
+export interface EditReceipt {
+  /** Always `staged` inside a cell; `committed` in an event. */
+  status: ReceiptStatus;
+  /** The path. */
+  path: string;
+  /** What it was; absent where nothing was. */
+  before?: PathState;
+  /** What it becomes; absent where nothing will be. */
+  after?: PathState;
+  /** Unified diff of text, bounded; empty where no text changes. */
+  diff?: string;
+  /** Further facts, such as the number of replacements (`matches`). */
+  notes?: Record<string, number>;
+}
+
+/** How far a change has come. */
+export type ReceiptStatus = "staged" | "committed";
+
+/** What a path was or becomes. */
+export interface PathState {
+  /** File, directory or symlink. */
+  kind: EntryKind;
+  /** Permission bits (0 for a symlink, which has none of its own). */
+  mode: number;
+  /** Digest of a file's bytes, or of a symlink's target. */
+  digest?: string;
+  /** Size of a file. */
+  bytes?: number;
+}
+
+/** What a directory entry is. */
+export type EntryKind = "file" | "directory" | "symlink" | "other";
+
+/** A path that was not as expected, with what is known of both versions. */
+export interface PathConflict {
+  /** The path. */
+  path: string;
+  /** What was expected and what was found. */
+  detail: string;
+  /** The version this cell made or expected. */
+  ours?: string;
+  /** The version found. */
+  theirs?: string;
+}
+
+/** What one cell came to. */
+export interface ZeroKernelResponse {
+  /** The word `ZeroKernel`. */
+  protocol: "ZeroKernel";
+  /** How it ended. */
+  outcome: Outcome;
+  /** The exact projection recorded by the terminal event; absent where the cell returned nothing. */
+  value?: unknown;
+  /** Why it did not complete. */
+  error?: ZeroKernelResponseError;
+  /** What became of its effects. */
+  effects: EffectsReport;
+  /** Every handle that the value refers to. */
+  handles: string[];
+  /** The terminal event; absent only when it could not be recorded. */
+  event?: string;
+  /** The session's state root. */
+  state: StateChange;
+  /** What it used. */
+  ledger: ResourceLedger;
+  /** Captured console output, projected. */
+  console?: string;
+}
+
+/** How a cell ended. Deadline and budget are `Failed`; only the host's cancellation is `Cancelled`. */
+export type Outcome = "Completed" | "Cancelled" | "Failed";
+
+/** An error with the phase it happened in. */
+export interface ZeroKernelResponseError {
+  /** What went wrong. */
+  kind: ErrorKind;
+  /** What, and what to do next. */
+  detail: string;
+  /** Whether the same cell may succeed later without change. */
+  retryable: boolean;
+  /** When. */
+  phase: Phase;
+  /** The path, field or place inside a value that is concerned. */
+  path?: string;
+  /** Where in the cell's source. */
+  location?: Location;
+  /** What would have been accepted. */
+  accepted?: string[];
+}
+
+/** What went wrong, as a program tells it apart. */
+export type ErrorKind =
+  | "invalid_input"
+  | "syntax"
+  | "outside_workspace"
+  | "not_found"
+  | "conflict"
+  | "denied"
+  | "cancelled"
+  | "deadline"
+  | "budget"
+  | "unsupported"
+  | "busy"
+  | "cleanup_uncertain"
+  | "corrupt"
+  | "io"
+  | "exception"
+  | "internal";
+
+/** When a cell failed. */
+export type Phase = "rejected" | "running" | "settling";
+
+/** A line and column, both 1-based; columns count Unicode scalar values. */
+export interface Location {
+  /** Line, 1-based. */
+  line: number;
+  /** Column in Unicode scalar values, 1-based. */
+  column: number;
+}
+
+/** What became of a cell's effects. */
+export interface EffectsReport {
+  /** What became of them. */
+  disposition: Disposition;
+  /** How many paths changed, or were put back. */
+  receipts: number;
+  /** Paths that were not as expected. */
+  conflicts: PathConflict[];
+  /** Changes of ignored paths by commands, which are outside "no trace". */
+  ignoredPaths: number;
+  /** How effects of commands were captured. */
+  capture: CaptureTier;
+}
+
+/** How effects of commands are captured. */
+export type CaptureTier = "none" | "private" | "baseline" | "unattributedWrites";
+
+/** The session's state root before and after a cell. */
+export interface StateChange {
+  /** Root before; absent for an empty state. */
+  before?: string;
+  /** Root after; absent for an empty state. */
+  after?: string;
+  /** Whether both are the same. */
+  unchanged: boolean;
+}
+
+/** What one cell used: times in milliseconds, sizes in bytes. */
+export interface ResourceLedger {
+  /** Wall-clock time from admission to response. */
+  wallMs: number;
+  /** CPU time of the frame's thread. */
+  cpuMs: number;
+  /** Peak of V8's heap. */
+  heapPeakBytes: number;
+  /** Calls per operation. */
+  calls: Partial<Record<Operation, number>>;
+  /** Bytes read from the workspace, the store and outside. */
+  bytesRead: number;
+  /** Bytes staged by edits. */
+  bytesWritten: number;
+  /** Bytes of value and console shown to the caller. */
+  bytesVisible: number;
+  /** Tokens the value, console and run output would have cost whole. */
+  tokensRaw: number;
+  /** Tokens that were shown. */
+  tokensVisible: number;
+  /** Processes of all runs. */
+  processes: ProcessCounts;
+  /** How commands were confined. */
+  confinement: ConfinementTier;
+  /** Calls still alive at the response; 0 for a completed cell. */
+  liveTasks: number;
+  /** Processes still alive at the response; 0 for a completed cell. */
+  liveChildren: number;
+}
+
+/** One of the six operations a cell can ask for. */
+export type Operation = "read" | "find" | "edit" | "apply" | "run" | "state";
+
+/** Processes of all runs. */
+export interface ProcessCounts {
+  /** Commands started. */
+  started: number;
+  /** Command trees proven empty. */
+  reaped: number;
+  /** Command trees not proven empty. */
+  unproven: number;
+}
+
+/** How commands were confined; no field is ever downgraded silently. */
+export interface ConfinementTier {
+  /** What bounds writes: `landlock` or `none`; absent if nothing ran. */
+  files?: string;
+  /** What bounds the tree: `cgroup`, `pid_namespace` or `rlimits`; absent if nothing ran. */
+  tree?: string;
+}
+
+/** What one cell did, as it is kept: canonical JSON (RFC 8785), chained to the session's previous event. */
+export interface ZeroKernelEvent {
+  /** `EVENT_SCHEMA`. */
+  schema: string;
+  /** The session. */
+  session: string;
+  /** The cell. */
+  cell: string;
+  /** Milliseconds since 1970 at which it was recorded. */
+  atMs: number;
+  /** Digest of the cell's source; absent where the host died and only the journal knew of the cell. */
+  source?: string;
+  /** How it ended. */
+  outcome: Outcome;
+  /** Why it did not complete. */
+  error?: ZeroKernelResponseError;
+  /** What became of its effects. */
+  disposition: Disposition;
+  /** The session's state root. */
+  state: StateChange;
+  /** The paths it changed. */
+  receipts: EditReceipt[];
+  /** The commands it ran. */
+  processes: ProcessVerdict[];
+  /** Absolute paths outside the workspace that it read. */
+  externalReads: string[];
+  /** The effects on the outside world that it asked for, or the one whose end this event records. */
+  effects?: EffectRecord[];
+  /** Handles that its value refers to. */
+  handles: string[];
+  /** What it used. */
+  ledger: ResourceLedger;
+  /** Digest of the canonical JSON of the value shown; absent where there is none. */
+  value?: string;
+  /** Captured console output; whole, in the store. */
+  console?: string;
+  /** The session's previous event. */
+  previous?: string;
+  /** What the host did by itself, where no cell ran. */
+  act?: HostAct;
+  /** Paths that were not as expected when effects were published or taken back. */
+  conflicts?: PathConflict[];
+  /** Changes of commands under ignored paths. */
+  ignoredPaths?: number;
+  /** How effects of commands were captured. */
+  capture?: CaptureTier;
+  /** The host's signature over the canonical form of this event without this field. */
+  signature?: Signature;
+}
+
+/** What became of one command. */
+export interface ProcessVerdict {
+  /** The argument vector. */
+  argv: string[];
+  /** How the command itself ended. */
+  termination: Termination;
+  /** Its exit code, if it exited. */
+  exitCode?: number;
+  /** The signal's name, if one ended it. */
+  signal?: string;
+  /** Why it ended. */
+  reason: EndReason;
+  /** Whether its whole tree is gone. */
+  cleanup: Cleanup;
+  /** Handle of its standard output. */
+  stdout: string;
+  /** Handle of its standard error. */
+  stderr: string;
+}
+
+/** How the command itself ended. */
+export type Termination = "exited" | "signalled" | "spawn_failed";
+
+/** Why the command ended. */
+export type EndReason = "natural" | "timeout" | "cancelled" | "limit";
+
+/** Whether the kernel's process owner saw the whole tree end. */
+export type Cleanup = "clean" | "uncertain";
+
+/** An effect and what became of it so far. */
+export interface EffectRecord {
+  /** The word `effect`. */
+  kind: EffectTag;
+  /** Its name. */
+  handle: string;
+  /** The channel. */
+  effect: string;
+  /** Business identity. */
+  key: string;
+  /** Where the key is unique. */
+  scope: EffectScope;
+  /** The session of the cell that asked for it. */
+  session: string;
+  /** The cell that asked for it. */
+  cell: string;
+  /** The intent, an object of the store: the payload is there, too. */
+  intent: string;
+  /** What the channel gets; absent in events. */
+  payload?: unknown;
+  /** Where it stands. */
+  state: EffectState;
+  /** How often its channel was called. */
+  attempts: number;
+  /** How often nobody could tell whether it was done. */
+  unknown: number;
+  /** Fencing token of the last claim; 0 before the first. */
+  epoch: number;
+  /** What the channel answered. */
+  evidence?: unknown;
+  /** Why it is not done. */
+  detail?: string;
+  /** The event that records how it ended. */
+  event?: string;
+}
+
+/** The word `effect`. */
+export type EffectTag = "effect";
+
+/** Where an effect's key is unique. */
+export type EffectScope = "workspace" | "session" | "cell";
+
+/**
+ * Where an effect stands.
+ *
+ * ```text
+ * staged → prepared → claimed → dispatched → committed
+ *             ↑  ↑________|         |  |____→ abandoned    unknown too often
+ *             |_____________________|  |____→ quarantined  not sent too often
+ *                    not sent
+ * ```
+ */
+export type EffectState = "staged" | "prepared" | "claimed" | "dispatched" | "committed" | "abandoned" | "quarantined";
+
+/** What a host did to a session by itself. It is recorded in the session's chain as a cell's end is. */
+export type HostAct = { undo: { of: string } } | { set: { keys: string[] } } | "reset" | { fork: { from: string } };
+
+/** A signature by the host's key. */
+export interface Signature {
+  /** `ed25519` (RFC 8032). */
+  algorithm: string;
+  /** The public key, 64 lowercase hexadecimal digits. */
+  key: string;
+  /** The signature, 128 lowercase hexadecimal digits. */
+  value: string;
+}
+
+/** One fact. */
+export interface StateEntry {
+  /** Its key. */
+  key: string;
+  /** Its value. */
+  value: unknown;
+}
+
+/** An error with what a caller needs to act: its kind, where, and what would have been accepted. */
+export interface KernelError {
+  /** What went wrong. */
+  kind: ErrorKind;
+  /** One or two sentences for a person or a model: what, and what to do next. */
+  detail: string;
+  /** Whether the same call may succeed later without change. */
+  retryable: boolean;
+  /** The path, field or place inside a value that is concerned. */
+  path?: string;
+  /** Where in the cell's source. */
+  location?: Location;
+  /** What would have been accepted. */
+  accepted?: string[];
+}
+
+/** One effect as its channel gets it. */
+export interface EffectCall {
+  /** Name of the effect: never the same for two effects of a workspace. */
+  handle: string;
+  /** The channel's name. */
+  effect: string;
+  /** Business identity. A receiver that refuses a repeated key makes the effect happen exactly once. */
+  key: string;
+  /** What the cell gave. */
+  payload: unknown;
+  /** Fencing token: a receiver that remembers the greatest and refuses a lesser one is safe from a late dispatcher. */
+  epoch: number;
+  /** How often the channel was called for this effect, this call included. */
+  attempt: number;
+  /** The session of the cell that asked for it. */
+  session: string;
+  /** The cell that asked for it. */
+  cell: string;
+}
+
+/** What a reconciliation did and what it left. */
+export interface Reconciled {
+  /** Done now, or found to have been done. */
+  committed: string[];
+  /** Certainly not done; tried again next time. */
+  notSent: string[];
+  /** Nobody can tell yet; asked again next time, never sent again. */
+  unknown: string[];
+  /** Given up: nobody could tell at the ceiling. */
+  abandoned: string[];
+  /** Given up: not done at the ceiling. */
+  quarantined: string[];
+  /** Channels that another dispatcher uses now; it, or the next reconciliation, does what is pending. */
+  busy: string[];
+  /** Channels with something pending that this host did not register. */
+  unregistered: string[];
+}
+
+/** A built-in channel as a configuration file says it. */
+export type BuiltInChannel = { appendFile: { path: string } } | { command: { argv: string[]; probe?: string[]; cwd?: string; env?: Record<string, string>; timeoutMs?: number } };

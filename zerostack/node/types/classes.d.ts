@@ -1,0 +1,197 @@
+/**
+ * Runs cells on a workspace, inside this process.
+ *
+ * The constructor reads the options and opens nothing; `initialize`, or the first call, does. Promises are rejected with a
+ * {@link ZeroKernelError}: for calls that are not as they should be, and where the workspace cannot be used. What becomes of
+ * a cell is always a response.
+ */
+export class ZeroKernel {
+  /** @throws ZeroKernelError for options that are refused, with the accepted ones. */
+  constructor(options: ZeroKernelOptions);
+
+  /** Opens the workspace; what dead cells left open is ended first. Doing so again only tells the status. */
+  initialize(): Promise<Status>;
+
+  /**
+   * Runs a cell: the body of an async JavaScript function that sees `z`, `input` and `console`. Resolves to its one response,
+   * whatever becomes of it.
+   */
+  executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
+
+  /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
+  undo(event: string, options?: UndoOptions): Promise<UndoReport>;
+
+  /** The session that this kernel runs cells for. */
+  session(): Session;
+
+  /**
+   * Begins a session as a copy of this one. An attached one is shut down with this one; a detached one goes on.
+   */
+  fork(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
+
+  /** How the kernel is doing. */
+  status(): Promise<Status>;
+
+  /**
+   * Subscribes to the events that this kernel records from now on, of every session. A persistent subscription (the default)
+   * keeps the process alive until it is ended by `return()`, by leaving a `for await`, or by `shutdown`.
+   */
+  events(options?: { persistent?: boolean }): Events;
+
+  /** The latest events of the session, newest first; 20 unless another limit is given. */
+  log(options?: { limit?: number }): Promise<LogEntry[]>;
+
+  /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
+  reconcile(): Promise<Reconciled>;
+  /** Effects in the order of their commits; all unless a filter says otherwise. */
+  effects(options?: { states?: EffectState[]; effect?: string; limit?: number }): Promise<EffectRecord[]>;
+  /** Gives an effect up: it is never sent (again). */
+  abandonEffect(handle: string, why: string): Promise<EffectRecord>;
+  /** Prepares a quarantined effect again; the next reconciliation tries it once more. */
+  retryEffect(handle: string): Promise<EffectRecord>;
+
+  /** What a model is told about cells, in fewer than 900 tokens. */
+  instructions(): string;
+  static instructions(): string;
+
+  /**
+   * Cancels every cell of the session and of those attached to it, waits until all have ended, at most until the deadline (10 s
+   * unless given), closes the kernel, and says what could not be proven gone.
+   */
+  shutdown(options?: { deadlineMs?: number }): Promise<Leftovers>;
+}
+
+/** A session as its host sees it. Each call reads what is committed now, by whatever host. */
+export interface Session {
+  /** A fact; undefined if it is not set, or `null`. */
+  get(key: string): Promise<unknown>;
+  /** Sets a fact. With `expect`, only if it is that now (`null`: not set); otherwise the promise is rejected: `conflict`. */
+  set(key: string, value: unknown, options?: { expect?: unknown }): Promise<void>;
+  /** Deletes a fact, if it is set. */
+  delete(key: string): Promise<void>;
+  /** The facts whose keys start with a prefix, in order of the keys. */
+  list(prefix?: string): Promise<StateEntry[]>;
+  /** The response of the session's latest cell, as its event tells it. */
+  lastResponse(): Promise<ZeroKernelResponse | undefined>;
+  /** Empties the session's state. Its events stay, and files are not touched. */
+  reset(): Promise<void>;
+}
+
+/** Events as they are recorded, for one reader at a time. */
+export interface Events extends AsyncIterableIterator<RecordedEvent> {
+  /** Resolves when every event recorded from then on will be heard. */
+  readonly ready: Promise<void>;
+  return(): Promise<IteratorResult<RecordedEvent>>;
+}
+
+/** An event that was recorded. */
+export interface RecordedEvent {
+  /** `z://event/…`: a cell reads it by `z.read`. */
+  handle: string;
+  event: ZeroKernelEvent;
+}
+
+/** An entry of the log; an event that is damaged has its error in its place. */
+export type LogEntry = RecordedEvent | { handle: string; cell: string; error: KernelError };
+
+/** Ends what the cells it was given to wait for (a command, a search), and lets them go on. */
+export class Interrupt {
+  /** Ends the calls that are at work now; says how many there were. */
+  fire(): number;
+}
+
+/**
+ * Decides about a call of a cell before it happens. Nothing, or `true`, lets it happen; `false`, a reason, or an exception
+ * denies it.
+ */
+export type Policy = (call: {
+  operation: Operation;
+  /** What the cell gave. */
+  arguments: unknown[];
+}) => undefined | void | boolean | string | Promise<undefined | void | boolean | string>;
+
+/**
+ * Does the effects of one name. It is called only after the cell that asked for the effect is committed; a cell that failed
+ * dispatches nothing.
+ */
+export interface EffectChannel {
+  /**
+   * Does the effect and resolves to evidence of it. Throw {@link NotSent} if it certainly was not done: it is tried again. With
+   * any other exception its fate is unknown, and it is never sent again unless `probe` says that it was not.
+   */
+  dispatch(effect: EffectCall): unknown | Promise<unknown>;
+  /** Finds out whether an effect was done. `not_sent` must be final: whatever happens to an earlier call, it will not be done. */
+  probe?(effect: EffectCall): Probed | Promise<Probed>;
+}
+
+/** What a probe found. */
+export type Probed =
+  | { status: "sent"; evidence?: unknown }
+  | { status: "not_sent" }
+  | { status: "unknown"; detail?: string };
+
+/** What a channel throws for an effect that certainly was not done, and may be tried again. */
+export class NotSent extends Error {
+  readonly name: "NotSent";
+}
+
+/** A piece of output of a command that runs. */
+export interface Output {
+  cell: string;
+  /** Which command of the cell: 0 for the first one started. */
+  run: number;
+  stream: "stdout" | "stderr";
+  /** The bytes as they came; a character may be cut in two. */
+  bytes: Uint8Array;
+  /** The same as text; a character that was cut in two comes with its second half. */
+  text: string;
+}
+
+/** How a kernel is doing. */
+export interface Status {
+  /** Names of the cells that run now, of every session. */
+  running: string[];
+  /** Frames that V8 ran out of memory in for good; their memory never comes back. */
+  framesGivenUp: number;
+  /** Whether there is such a frame. */
+  tainted: boolean;
+  /** Whether the session was shut down. */
+  closed: boolean;
+  session: string;
+  /** The workspace, resolved. */
+  root: string;
+  /** Where objects, journal and sessions lie. */
+  store: string;
+  /** Who holds the workspace, if anybody does. */
+  lease?: LeaseHolder;
+}
+
+/** Who holds a workspace. */
+export interface LeaseHolder {
+  /** The host's process. */
+  pid: number;
+  /** The cell. */
+  cell: string;
+  epoch: number;
+  /** Whether the process lives; if not, its commands are still being ended. */
+  alive: boolean;
+}
+
+/** What a shutdown could not prove gone. */
+export interface Leftovers {
+  /** Cells that had not ended at the deadline; nothing of theirs is committed any more. */
+  cells: string[];
+  framesGivenUp: number;
+  lease?: LeaseHolder;
+}
+
+/** What a call of the host is refused with. */
+export class ZeroKernelError extends Error implements KernelError {
+  readonly name: "ZeroKernelError";
+  readonly kind: ErrorKind;
+  readonly detail: string;
+  readonly retryable: boolean;
+  readonly path?: string;
+  readonly location?: Location;
+  readonly accepted?: string[];
+}
