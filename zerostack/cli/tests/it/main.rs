@@ -239,3 +239,23 @@ fn effects_are_listed_reconciled_abandoned_and_retried() {
         "{refused:#}"
     );
 }
+
+#[test]
+fn plan_says_what_a_cell_can_do_and_runs_nothing() {
+    let planned = kernel(
+        &["plan"],
+        "const p: string = 'a'; await z.read('a'); await z.edit(p, {remove: true})",
+    );
+    assert_eq!(planned.status.code(), Some(0));
+    let operations = json(&planned)["operations"].clone();
+    assert_eq!(operations[0]["arguments"]["listed"][0]["literal"], "a");
+    assert_eq!(
+        (&operations[1]["operation"], &operations[1]["arguments"]["listed"][0]),
+        (&"edit".into(), &"dynamic".into())
+    );
+    let refused = kernel(&["plan"], "return (");
+    assert_eq!(
+        (refused.status.code(), json(&refused)["error"]["kind"].clone()),
+        (Some(1), "syntax".into())
+    );
+}
