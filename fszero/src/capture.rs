@@ -69,7 +69,8 @@ impl Capture {
                 overrides: Some(&overrides),
             },
             token,
-        )?;
+        )
+        .map_err(closed)?;
         if found.too_large {
             return Ok(None);
         }
@@ -203,6 +204,16 @@ impl Capture {
             },
         })
     }
+}
+
+/// Says what to do about a directory that may not be listed.
+fn closed(mut error: Error) -> Error {
+    if error.kind == ErrorKind::Denied {
+        error.detail.push_str(
+            "; what a command changes can be told only where all can be listed: let its owner list it before the command runs, or ignore it",
+        );
+    }
+    error
 }
 
 /// What rule files said before batches of a transaction were published.

@@ -15,6 +15,9 @@ use crate::store::Unsynced;
 /// Objects up to this size are searched for the digests they name.
 const SEARCHED: u64 = 16 << 20;
 
+/// The store's file that says at which number the journal begins.
+const PRUNED: &str = "pruned";
+
 /// How an object was reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
@@ -184,6 +187,9 @@ pub(crate) fn prune(shared: &Shared, sequence: u64) -> Result<(), Error> {
         if shared.power() {
             shared.store.make_durable(&objects)?;
         }
+        shared
+            .store
+            .write_file(PRUNED, format!("{}\n", pair[1]).as_bytes(), shared.power())?;
         shared.journal.remove_segment(pair[0], shared.power())?;
     }
     Ok(())
@@ -214,14 +220,50 @@ pub(crate) fn verify(shared: &Shared, token: &CancelToken) -> Result<Vec<Damage>
             }),
         }
     }
-    for segment in shared.journal.segments()? {
-        token.check()?;
-        for (at, detail) in shared.journal.scan_segment(segment)?.damage {
-            damage.push(Damage {
-                what: format!("journal segment {segment:016x} at byte {at}"),
-                detail,
-            });
-        }
-    }
+    verify_journal(shared, token, &mut damage)?;
     Ok(damage)
+}
+
+/// Compares what the journal holds with its checksums, and with the numbers that it has to hold: from the first that was
+/// not pruned on, each is there once. (What a crash may take from the very end is not missed.)
+fn verify_journal(shared: &Shared, token: &CancelToken, damage: &mut Vec<Damage>) -> Result<(), Error> {
+    let pruned = shared.store.read_file(PRUNED)?;
+    let first = pruned.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse().ok());
+    let mut next: u64 = first.unwrap_or(1);
+    let mut lost = |what: String, from: u64, to: u64| {
+        damage.push(Damage {
+            what,
+            detail: format!("the records {from} to {to} are missing"),
+        });
+    };
+    let segments = shared.journal.segments()?;
+    let mut found = Vec::new();
+    for &segment in &segments {
+        token.check()?;
+        if segment > next {
+            lost(format!("journal before segment {segment:016x}"), next, segment - 1);
+        }
+        // A segment that was to be pruned and is still there begins earlier.
+        next = segment;
+        let scan = shared.journal.scan_segment(segment)?;
+        for (_, number, _) in &scan.records {
+            if *number > next && scan.damage.is_empty() {
+                lost(format!("journal segment {segment:016x}"), next, number - 1);
+            }
+            next = number + 1;
+        }
+        found.extend(scan.damage.into_iter().map(|(at, detail)| Damage {
+            what: format!("journal segment {segment:016x} at byte {at}"),
+            detail,
+        }));
+    }
+    damage.extend(found);
+    if next <= first.unwrap_or(1) {
+        // A store is made with a journal that holds a record, and the last segment is never pruned.
+        damage.push(Damage {
+            what: "journal".into(),
+            detail: "it holds no record: it was emptied".into(),
+        });
+    }
+    Ok(())
 }

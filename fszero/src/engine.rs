@@ -250,11 +250,7 @@ impl FsZero {
             config.quota,
             config.young,
         );
-        if check_format(&store, power)? {
-            // A new store gets its first segment with the rest of it, not at the first commit. Whoever is faster makes
-            // it; its header is the same.
-            let _ = journal.append(Vec::new(), power);
-        }
+        check_format(&store, &journal, power)?;
         let id = identity(&store, power)?;
         check_root(&store, &journal, &tree, power)?;
         let shared = Shared {
@@ -301,12 +297,19 @@ impl FsZero {
     }
 }
 
-/// Checks the store's version; true if the store is new.
-fn check_format(store: &Store, sync: bool) -> Result<bool, Error> {
+/// Checks the store's version; completes a new store.
+fn check_format(store: &Store, journal: &Journal, sync: bool) -> Result<(), Error> {
     match store.read_file("format")? {
         None => {
+            // The first segment is there before the store counts as one: a journal without a record was emptied. Whoever
+            // is faster makes it; its header is the same.
+            if let Err(e) = journal.append(Vec::new(), sync)
+                && journal.next()? <= 1
+            {
+                return Err(e);
+            }
             let text = format!("{FORMAT}{FORMAT_VERSION}\n");
-            store.write_file("format", text.as_bytes(), sync).map(|()| true)
+            store.write_file("format", text.as_bytes(), sync)
         }
         Some(bytes) => {
             let text = String::from_utf8_lossy(&bytes);
@@ -314,7 +317,7 @@ fn check_format(store: &Store, sync: bool) -> Result<bool, Error> {
                 .strip_prefix(FORMAT)
                 .and_then(|rest| rest.trim().parse::<u32>().ok())
             {
-                Some(FORMAT_VERSION) => Ok(false),
+                Some(FORMAT_VERSION) => Ok(()),
                 Some(version) => Err(Error::new(
                     ErrorKind::Unsupported,
                     format!("the store has format {version}; this build reads format {FORMAT_VERSION}"),

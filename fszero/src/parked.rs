@@ -158,6 +158,14 @@ fn rebuild(shared: &Shared, batch: &Batch, staging: &OwnedFd, conflicts: &mut Ve
             });
         }
     }
+    for at in restore::marked(&batch.effects) {
+        let there = stat_at(staging.as_fd(), &restore::marker_name(at))
+            .map_err(|e| os(e, "looking at", &staging_path(batch.tag)))?;
+        if there.is_none() {
+            // The whole batch was published.
+            restore::mark(shared, staging, at, &staging_path(batch.tag))?;
+        }
+    }
     if shared.power() {
         let synced = shared.seam.sync_directory(staging.as_fd());
         synced.map_err(|e| io(&e, "flushing", &staging_path(batch.tag)))?;

@@ -31,6 +31,7 @@ use crate::journal::Written;
 use crate::node::{Meta, Node};
 use crate::overlay::Body;
 use crate::record::{Batch, Effect, Inline, Record};
+use crate::restore;
 use crate::round::Round;
 use crate::seam::Rename;
 use crate::stage::Planned;
@@ -250,7 +251,7 @@ impl Publication<'_> {
                 return Err(e.into());
             }
         };
-        let (tag, plain) = (batch.tag, batch.is_plain());
+        let (tag, plain, marked) = (batch.tag, batch.is_plain(), restore::marked(&batch.effects));
         begun.push(batch);
         let staging = match self.make_ready(tag, &steps, &written, &pending.large) {
             Ok(staging) => staging,
@@ -263,8 +264,16 @@ impl Publication<'_> {
         let mut directories = Directories::new(self.shared);
         directories.mark(&staging)?;
         let mut order = Order::default();
-        for step in &steps {
+        for (at, step) in steps.iter().enumerate() {
             self.token.check()?;
+            if marked.contains(&at) {
+                directories.sync()?;
+                restore::mark(self.shared, &staging, at, &staging_path(tag))?;
+                directories.mark(&staging)?;
+                directories.sync()?;
+                order = Order::default();
+                directories.mark(&staging)?;
+            }
             if order.must_flush_before(&step.effect) {
                 directories.sync()?;
                 order = Order::default();
@@ -451,7 +460,7 @@ impl Publication<'_> {
             || stat_at(root, &staging_name(tag)).map_err(fail)?.is_some()
         {
             // The frame's number was given before, to one that was cut off: nothing came of it.
-            crate::restore::purge_staging(self.shared, tag)?;
+            restore::purge_staging(self.shared, tag)?;
         }
         self.shared
             .seam

@@ -5,8 +5,9 @@
 //! displaced inode itself comes back. Temporaries go only when everything else is back (and durable).
 
 mod captured;
+mod ties;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -25,6 +26,10 @@ use crate::record::{Batch, Effect, Record};
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
 use crate::widen::Widened;
+
+use ties::{Tie, made_in, ties};
+
+pub(crate) use ties::{mark, marked, marker_name};
 
 /// An open directory and a name in it.
 type Place = (Arc<OwnedFd>, Vec<u8>);
@@ -181,79 +186,6 @@ fn empty(shared: &Shared, directory: &OwnedFd, path: &WorkspacePath) -> Result<(
     Ok(())
 }
 
-/// The temporaries of the directories above each path that the batch itself made, by the index of what it makes there. A
-/// directory that is back in the staging directory, or never left it, holds what was made in it, and what is at the path
-/// is something else, however alike it looks.
-fn made_in(effects: &[Effect]) -> HashMap<usize, Vec<u32>> {
-    let mut directories: BTreeMap<&WorkspacePath, u32> = BTreeMap::new();
-    let mut found = HashMap::new();
-    for (at, effect) in effects.iter().enumerate() {
-        match effect {
-            Effect::Create { path, temp, after } => {
-                let mut above = Vec::new();
-                let mut parent = path.parent();
-                while let Some(directory) = parent {
-                    above.extend(directories.get(&directory));
-                    parent = directory.parent();
-                }
-                if !above.is_empty() {
-                    found.insert(at, above);
-                }
-                if after.is_directory() {
-                    directories.insert(path, *temp);
-                }
-            }
-            Effect::Rename { from: path, .. } | Effect::Remove { path, .. } => {
-                directories.retain(|directory, _| !directory.is_within(path));
-            }
-            _ => {}
-        }
-    }
-    found
-}
-
-/// What a rename depends on earlier in its batch. From what is in the tree alone a rename of something that was made
-/// just before, to a place that was freed just before, looks the same when none of it has happened yet.
-#[derive(Default)]
-struct Tie {
-    /// The temporary of what is moved, if the batch made it.
-    made: Option<u32>,
-    /// The temporary under which what was at the target waits, if the batch removed it.
-    removed: Option<u32>,
-    /// Whether either path was touched before in the batch.
-    tied: bool,
-}
-
-/// The ties of the renames of a batch, by their index.
-fn ties(effects: &[Effect]) -> HashMap<usize, Tie> {
-    let mut last: HashMap<&WorkspacePath, &Effect> = HashMap::new();
-    let mut ties = HashMap::new();
-    for (at, effect) in effects.iter().enumerate() {
-        match effect {
-            Effect::Create { path, .. } | Effect::Remove { path, .. } => {
-                last.insert(path, effect);
-            }
-            Effect::Rename { from, to, .. } => {
-                let (source, target) = (last.get(from), last.get(to));
-                let made = match source {
-                    Some(Effect::Create { temp, .. }) => Some(*temp),
-                    _ => None,
-                };
-                let removed = match target {
-                    Some(Effect::Remove { temp, .. }) => Some(*temp),
-                    _ => None,
-                };
-                let tied = source.is_some() || target.is_some();
-                ties.insert(at, Tie { made, removed, tied });
-                last.insert(from, effect);
-                last.insert(to, effect);
-            }
-            _ => {}
-        }
-    }
-    ties
-}
-
 impl Restorer<'_> {
     /// Makes durable that batches are taken back, and removes their temporaries.
     fn clear(&mut self, batches: &[&Batch]) -> Result<(), Error> {
@@ -272,6 +204,9 @@ impl Restorer<'_> {
             Err(e) => return Err(os(e, "opening", &path)),
         };
         let captured = batch.is_captured();
+        if let (true, Some(left)) = (captured, &staging) {
+            self.discard(left, &path)?;
+        }
         if captured && staging.is_none() {
             let made = self
                 .shared
@@ -295,6 +230,7 @@ impl Restorer<'_> {
             return Ok(()); // Nothing was begun, or everything is back already.
         };
         let (mut ties, made_in) = (ties(&batch.effects), made_in(&batch.effects));
+        let marked = marked(&batch.effects);
         let (mut moved, mut directory_moved) = (false, false);
         // What was taken out of the tree and may not be durably out of it yet.
         let mut uncreated: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -332,10 +268,47 @@ impl Restorer<'_> {
                 continue;
             }
             let tie = ties.remove(&at).unwrap_or_default();
-            self.effect(effect, &tie, &staging)?;
+            if !marked.contains(&at) {
+                self.effect(effect, &tie, &staging)?;
+            } else if self.node(staging.as_fd(), &marker_name(at), &path)?.is_some() {
+                // Alone in time: what comes after it in the batch is undone, and what comes before it is not.
+                self.directories.sync()?;
+                self.directories.mark(&staging)?;
+                self.effect(effect, &tie, &staging)?;
+                self.directories.sync()?;
+                let unmarked = self.shared.seam.unlink(staging.as_fd(), &marker_name(at));
+                unmarked.map_err(Self::failed(&path))?;
+                self.directories.mark(&staging)?;
+                self.directories.sync()?;
+                self.directories.mark(&staging)?;
+            }
             if matches!(effect, Effect::Rename { .. }) {
                 self.directories.forget();
             }
+        }
+        Ok(())
+    }
+
+    /// Removes what an earlier attempt to take back what a command did left in the staging directory. The names will be used
+    /// again, so it goes durably. What may be somebody else's becomes an object first.
+    fn discard(&self, staging: &OwnedFd, path: &WorkspacePath) -> Result<(), Error> {
+        for entry in Dir::read_from(staging).map_err(|e| os(e, "listing", path))? {
+            let entry = entry.map_err(|e| os(e, "listing", path))?;
+            if entry.file_type() == FileType::RegularFile {
+                let kept = self
+                    .shared
+                    .keep_file(staging.as_fd(), entry.file_name().to_bytes(), path);
+                match kept {
+                    // Nobody could read it before either.
+                    Err(e) if e.kind == ErrorKind::Denied => {}
+                    kept => drop(kept?),
+                }
+            }
+        }
+        empty(self.shared, staging, path)?;
+        if self.shared.power() {
+            let flushed = self.shared.seam.sync_directory(staging.as_fd());
+            flushed.map_err(|e| io(&e, "flushing", path))?;
         }
         Ok(())
     }

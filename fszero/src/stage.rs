@@ -20,7 +20,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, WorkspacePath};
 use crate::engine::Shared;
 use crate::node::{Meta, Node};
 use crate::overlay::{Body, Located, Overlay, Slot};
-use crate::tree::os;
+use crate::tree::{missing, os};
 use crate::view::View;
 
 /// Content up to this size is staged in memory, larger content as an object.
@@ -174,9 +174,6 @@ impl Stager<'_> {
         change: &Change,
         expect: Option<&Expect>,
     ) -> Result<Vec<EditReceipt>, Error> {
-        if path.is_root() {
-            return Err(Error::invalid("the workspace root itself cannot be edited").with_path(path));
-        }
         match change {
             Change::Create { create } => {
                 if matches!(expect, Some(Expect::Digest(_) | Expect::Snapshot(_))) {
@@ -191,6 +188,29 @@ impl Stager<'_> {
             Change::Mode { mode } => self.chmod(path, *mode, expect),
             _ => self.rewrite(path, change, expect),
         }
+    }
+
+    /// Finds what a change is of, where it really is, and checks the change's guard. Devices and the root are refused.
+    fn guarded(
+        &self,
+        given: &WorkspacePath,
+        follow: bool,
+        expect: Option<&Expect>,
+        names_text: bool,
+    ) -> Result<(WorkspacePath, Current), Error> {
+        let at = self.view().canonical(given, follow)?;
+        if at.is_root() {
+            return Err(Error::invalid("the workspace root itself cannot be changed").with_path(given));
+        }
+        let current = self.current(&at)?.ok_or_else(|| missing(given))?;
+        if let Node::Other = current.node {
+            let what = Node::describe(Some(&current.node));
+            return Err(
+                Error::invalid(format!("`{given}` is {what}, which is never opened or changed")).with_path(given),
+            );
+        }
+        self.guard(given, &at, &current.node, expect, names_text)?;
+        Ok((at, current))
     }
 
     /// Checks the guard of a change.

@@ -9,6 +9,8 @@ mod engine;
 pub mod facts;
 mod facts_builder;
 pub mod language;
+#[allow(dead_code)] // a build without languages that infer
+mod memo;
 #[allow(dead_code)] // a build without languages of this family
 pub mod objects;
 mod outline;

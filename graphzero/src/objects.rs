@@ -5,4 +5,6 @@
 
 pub mod build;
 pub mod code;
+pub mod infer;
 pub mod resolver;
+pub mod ty;

@@ -3,7 +3,7 @@
 //! A truth file lists definitions, references (pairs of a use's place and definitions) and callers (pairs of functions)
 //! of one published package. The scorer asks the engine as any cell would (`symbols`, `references`, `callers`) and
 //! counts pairs: every pair answered that the truth does not have is wrong. Some of those the truth cannot have
-//! ([`silence`]); they are counted by class in a column of their own, and stay wrong in precision and in every target.
+//! (module `silence`); they are counted by class in a column of their own, and stay wrong in precision and in every target.
 //! Beside the engine stands the naive answer: every identifier equal to a definition's name refers to it.
 
 mod classes;
@@ -193,11 +193,7 @@ pub fn score(truth: &Truth, source: &Path) -> Result<Score, Error> {
     let mut owners: HashMap<(&str, &str), Vec<Place>> = HashMap::new();
     // Every site of a function can hold calls, also those that `symbols` does not list.
     let mut sites = Vec::new();
-    for name in symbols
-        .iter()
-        .filter_map(|item| item.symbol.as_deref())
-        .collect::<HashSet<_>>()
-    {
+    for name in &names {
         sites.extend(asker.all(FindMode::Definitions, name)?);
     }
     for item in symbols.iter().chain(&sites) {
@@ -431,9 +427,12 @@ impl Asker<'_> {
     }
 }
 
-/// What each language must reach: definitions, references and callers, precision and recall; then precision and recall
-/// of the references that are called exact.
-const TARGETS: &[(&str, [(f64, f64); 3], Option<(f64, f64)>)] = &[
+/// The least precision and recall.
+type Least = (f64, f64);
+
+/// What each language must reach, by extension: definitions, references and callers; then the references that are
+/// called exact.
+const TARGETS: &[(&str, [Least; 3], Option<Least>)] = &[
     ("rs", [(0.99, 0.99), (0.95, 0.92), (0.93, 0.90)], Some((0.99, 0.70))),
     ("ts", [(0.98, 0.98), (0.90, 0.80), (0.85, 0.75)], None),
     ("tsx", [(0.98, 0.98), (0.90, 0.80), (0.85, 0.75)], None),
@@ -441,7 +440,7 @@ const TARGETS: &[(&str, [(f64, f64); 3], Option<(f64, f64)>)] = &[
 ];
 
 /// Returns the least precision and recall of a relation; none if there is no target for it.
-fn target(truth: &Truth, relation: &str) -> Option<(f64, f64)> {
+fn target(truth: &Truth, relation: &str) -> Option<Least> {
     let extension = truth.files.first()?.rsplit('.').next()?;
     let (_, all, exact) = TARGETS.iter().find(|(language, ..)| *language == extension)?;
     match relation {

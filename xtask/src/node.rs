@@ -161,6 +161,8 @@ fn stage(built: &Built, staged: &Path) -> Result<[PathBuf; 2]> {
     for directory in [&main, &native] {
         fs_err::copy(workspace().join("LICENSE"), directory.join("LICENSE"))?;
     }
+    // What is compiled in: V8, SQLite, crates.
+    fs_err::copy(workspace().join("THIRD_PARTY.md"), native.join("THIRD_PARTY.md"))?;
     Ok([main, native])
 }
 

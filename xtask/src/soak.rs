@@ -27,6 +27,7 @@ const SOAKS: &[Soak] = &[
     Soak {
         name: "cell",
         package: "zerostack",
+        features: "",
         environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
         arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
     },
@@ -36,6 +37,18 @@ const SOAKS: &[Soak] = &[
         features: "",
         environment: &[("ZEROSTACK_SHELL_PROGRAMS", "500")],
         arguments: &["hub_shell"],
+    },
+    Soak {
+        name: "outbox",
+        package: "zerostack",
+        // Two hosts of 1,000 cells each, killed 20 times; every pair of steps to die at, on both stores.
+        environment: &[
+            ("ZEROSTACK_CELLS", "1000"),
+            ("ZEROSTACK_KILLS", "20"),
+            ("ZEROSTACK_SOAK", "1"),
+        ],
+        arguments: &["outbox", "--test-threads=2"],
+        features: "postgres,object-store",
     },
     Soak {
         name: "fs",

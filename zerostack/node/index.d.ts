@@ -18,6 +18,12 @@ export class ZeroKernel {
    */
   executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
 
+  /**
+   * Says which calls of `z` a cell can make, without running it; no call that it makes is missing. Rejected with `syntax` for
+   * what does not parse.
+   */
+  plan(source: string): Promise<Plan>;
+
   /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
   undo(event: string, options?: UndoOptions): Promise<UndoReport>;
 
@@ -744,3 +750,32 @@ export interface Reconciled {
 
 /** A built-in channel as a configuration file says it. */
 export type BuiltInChannel = { appendFile: { path: string } } | { command: { argv: string[]; probe?: string[]; cwd?: string; env?: Record<string, string>; timeoutMs?: number } };
+
+/**
+ * Every call of `z` that a cell can make.
+ *
+ * It over-approximates: a call that is made when the cell runs is here (so many times as it likes), with its arguments where
+ * they are written out; not every call that is here is made.
+ */
+export interface Plan {
+  /** The calls, in the order they are written. */
+  operations: PlannedOperation[];
+}
+
+/** A call that a cell can make, or calls of one operation that are not known any further. */
+export interface PlannedOperation {
+  /** Which of the six. */
+  operation: Operation;
+  /** For `state`, which of its methods (`get`, `set`, …); absent if that is not known. */
+  method?: string;
+  /** With what. */
+  arguments: PlannedArguments;
+  /** Where it is written. */
+  location: Location;
+}
+
+/** The arguments of a call. */
+export type PlannedArguments = "dynamic" | { listed: PlannedArgument[] };
+
+/** One argument. */
+export type PlannedArgument = { literal: unknown } | "dynamic";

@@ -11,7 +11,7 @@ use super::{Current, EDIT_IN_MEMORY, Planned, Stager, Work, receipt};
 use crate::node::Node;
 use crate::overlay::{Body, Located, Slot};
 use crate::text::{self, Plan};
-use crate::tree::{changing, check_file, missing};
+use crate::tree::{changing, missing};
 
 impl Stager<'_> {
     pub(super) fn create(&mut self, path: &WorkspacePath, content: &Content) -> Result<Vec<EditReceipt>, Error> {
@@ -86,18 +86,6 @@ impl Stager<'_> {
         change: &Change,
         expect: Option<&Expect>,
     ) -> Result<Vec<EditReceipt>, Error> {
-        let at = self.view().canonical(path, true)?;
-        let current = self.current(&at)?.ok_or_else(|| missing(path))?;
-        if let Some(meta) = &current.meta {
-            check_file(meta, path)?;
-        }
-        let (Node::File { mode, digest, bytes }, Some(body)) = (&current.node, &current.body) else {
-            return Err(Error::invalid(format!(
-                "`{path}` is {}, not a regular file",
-                Node::describe(Some(&current.node))
-            ))
-            .with_path(path));
-        };
         let names_text = match change {
             Change::Replace { .. } | Change::Patch { .. } => true,
             Change::InsertBefore { anchor, .. } | Change::InsertAfter { anchor, .. } => {
@@ -105,7 +93,14 @@ impl Stager<'_> {
             }
             _ => false,
         };
-        self.guard(path, &at, &current.node, expect, names_text)?;
+        let (at, current) = self.guarded(path, true, expect, names_text)?;
+        let (Node::File { mode, digest, bytes }, Some(body)) = (&current.node, &current.body) else {
+            return Err(Error::invalid(format!(
+                "`{path}` is {}, not a regular file",
+                Node::describe(Some(&current.node))
+            ))
+            .with_path(path));
+        };
         let here = |e: Error| if e.path.is_none() { e.with_path(path) } else { e };
         let (new, new_digest, size, diff, matches) = if let Change::Content { content } = change {
             let token = self.token;
@@ -295,12 +290,7 @@ impl Stager<'_> {
         mode: u32,
         expect: Option<&Expect>,
     ) -> Result<Vec<EditReceipt>, Error> {
-        let at = self.view().canonical(path, true)?;
-        if at.is_root() {
-            return Err(Error::invalid("the mode of the workspace root cannot be changed").with_path(path));
-        }
-        let current = self.current(&at)?.ok_or_else(|| missing(path))?;
-        self.guard(path, &at, &current.node, expect, true)?;
+        let (at, current) = self.guarded(path, true, expect, true)?;
         let mode = mode & 0o7777;
         let (after, slot) = match (&current.node, self.work.overlay.locate(&at)) {
             (Node::File { digest, bytes, .. }, _) => {

@@ -14,12 +14,7 @@ use crate::view::outside;
 
 impl Stager<'_> {
     pub(super) fn remove(&mut self, path: &WorkspacePath, expect: Option<&Expect>) -> Result<Vec<EditReceipt>, Error> {
-        let at = self.view().canonical(path, false)?;
-        let current = self.current(&at)?.ok_or_else(|| missing(path))?;
-        if let Node::Other = current.node {
-            return Err(Error::invalid(format!("`{path}` is {}", Node::describe(Some(&current.node)))).with_path(path));
-        }
-        self.guard(path, &at, &current.node, expect, false)?;
+        let (at, current) = self.guarded(path, false, expect, false)?;
         if current.node.is_directory() {
             let inside = self.view().entries(&at)?.len();
             if inside > 0 {
@@ -91,16 +86,8 @@ impl Stager<'_> {
         to: &WorkspacePath,
         expect: Option<&Expect>,
     ) -> Result<Vec<EditReceipt>, Error> {
-        let source = self.view().canonical(from, false)?;
+        let (source, current) = self.guarded(from, false, expect, true)?;
         let target = self.view().canonical(to, false)?;
-        if source.is_root() {
-            return Err(Error::invalid("the workspace root cannot be moved").with_path(from));
-        }
-        let current = self.current(&source)?.ok_or_else(|| missing(from))?;
-        if let Node::Other = current.node {
-            return Err(Error::invalid(format!("`{from}` is {}", Node::describe(Some(&current.node)))).with_path(from));
-        }
-        self.guard(from, &source, &current.node, expect, true)?;
         if target.is_within(&source) {
             return Err(Error::invalid(format!("`{from}` cannot be moved into itself")).with_path(to));
         }
@@ -148,10 +135,8 @@ impl Stager<'_> {
         to: &WorkspacePath,
         expect: Option<&Expect>,
     ) -> Result<Vec<EditReceipt>, Error> {
-        let source = self.view().canonical(from, false)?;
+        let (_, current) = self.guarded(from, false, expect, true)?;
         let target = self.view().canonical(to, false)?;
-        let current = self.current(&source)?.ok_or_else(|| missing(from))?;
-        self.guard(from, &source, &current.node, expect, true)?;
         self.absent(to, &target)?;
         match (&current.node, &current.body) {
             (Node::File { mode, digest, bytes }, Some(body)) => {
@@ -182,6 +167,10 @@ impl Stager<'_> {
                 );
             }
             (Node::Symlink { target: held }, _) => {
+                // A copy is a new symlink, and has to be one that could be made by itself.
+                if !self.leads_inside(&target, held) {
+                    return Err(outside(from));
+                }
                 self.parents(&target)?;
                 self.make_symlink(&target, held.clone());
             }
@@ -225,20 +214,30 @@ impl Stager<'_> {
         }
         let at = self.view().canonical(path, false)?;
         self.absent(path, &at)?;
-        if raw[0] == b'/' {
+        if raw[0] == b'/' || !self.leads_inside(&at, &raw) {
             return Err(outside(path));
         }
-        // Where it leads, as far as its own `..` go; links on the way are checked when it is followed.
-        let mut joined = at.parent().unwrap_or_default().as_bytes().to_vec();
-        joined.push(b'/');
-        joined.extend_from_slice(&raw);
-        WorkspacePath::from_raw(joined.strip_prefix(b"/").unwrap_or(&joined)).map_err(|_| outside(path))?;
         let mut receipts = self.parents(&at)?;
         receipts.clear();
         self.make_symlink(&at, raw);
         let node = self.work.overlay.get(&at).and_then(Slot::node);
         receipts.push(receipt(&at, None, node.as_ref()));
         Ok(receipts)
+    }
+
+    /// Tells whether a symlink would lead to a place in the workspace, as far as its own `..` go; links on the way are
+    /// checked when it is followed.
+    fn leads_inside(&self, at: &WorkspacePath, target: &[u8]) -> bool {
+        use std::os::unix::ffi::OsStrExt;
+        let root = self.shared.tree.path().as_os_str().as_bytes();
+        let joined = match target.strip_prefix(b"/") {
+            Some(_) => match target.strip_prefix(root) {
+                Some(rest) if rest.is_empty() || rest[0] == b'/' => rest.to_vec(),
+                _ => return false,
+            },
+            None => [at.parent().unwrap_or_default().as_bytes(), b"/", target].concat(),
+        };
+        WorkspacePath::from_raw(joined.strip_prefix(b"/").unwrap_or(&joined)).is_ok()
     }
 
     /// Stages a symlink where nothing is.

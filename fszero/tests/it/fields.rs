@@ -145,6 +145,15 @@ fn what_leads_outside_is_refused_for_reading_and_writing() {
         assert!(std::fs::symlink_metadata(f.at(good)).unwrap().is_symlink());
     }
     assert_eq!(f.bytes("in"), b"in\nabsolute\nd/back\nok");
+    // A copy of a link is a new link, and must not lead out; where it leads depends on where it is.
+    for bad in [r#"["l", "c"]"#, r#"["up", "c"]"#, r#"["d/back", "back"]"#] {
+        let error = f.refuse(&format!(r#"[{{"copy": {bad}}}]"#));
+        assert_eq!(error.kind, ErrorKind::OutsideWorkspace, "{bad}");
+    }
+    f.commit(r#"[{"copy": ["d/back", "d/again"]}, {"copy": ["absolute", "d/absolute"]}]"#)
+        .unwrap();
+    assert_eq!(f.bytes("d/again"), f.bytes("in"));
+    assert_eq!(f.bytes("d/absolute"), f.bytes("in"));
     // A link may be removed or moved itself, wherever it leads.
     f.commit(r#"[{"path": "l", "remove": true}, {"move": ["up", "up2"]}]"#)
         .unwrap();

@@ -1,5 +1,6 @@
 //! Commands that go for the engine's own traces, and for what restoration needs.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -439,6 +440,33 @@ fn modes_are_taken_back_by_whoever_runs_this() {
     unreadable_files_are_kept_track_of();
     restoration_claims_no_more_than_it_did();
     closed_directories_that_are_ignored_stop_nothing();
+    a_directory_that_the_cell_closed_refuses_the_capture_and_is_taken_back();
+}
+
+fn a_directory_that_the_cell_closed_refuses_the_capture_and_is_taken_back() {
+    let f = Fixture::new();
+    f.write("d/x", "x").write("a", "1");
+    let old = f.image();
+    let mut t = f.begin();
+    stage(
+        &mut *t,
+        r#"[{"path": "a", "find": "1", "replacement": "2"}, {"path": "d", "mode": 192}]"#,
+    )
+    .unwrap();
+    let begun = t.begin_capture(Epoch(1), &token());
+    let root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    assert_eq!(begun.is_ok(), root, "{begun:?}");
+    if let Err(e) = begun {
+        assert_eq!(
+            (e.kind, e.path.as_deref()),
+            (zero_contracts::ErrorKind::Denied, Some("d")),
+            "{e}"
+        );
+        assert!(e.detail.contains("let its owner list it"), "{e}");
+    }
+    t.restore().unwrap();
+    assert_eq!(f.image(), old);
+    assert!(!f.engine.has_open_transaction().unwrap());
 }
 
 /// Runs the test above again as `nobody`, for root is let in everywhere.

@@ -516,15 +516,54 @@ fn old_segments_are_pruned_and_their_objects_stay() {
     let segments = || std::fs::read_dir(f.dir.path().join("store/journal")).unwrap().count();
     assert!(segments() > 1, "the journal has one segment");
     assert_eq!(f.engine.commits_after(0).unwrap().len(), 900);
+    assert_eq!(f.engine.verify(&token()).unwrap(), []);
+    // A segment that vanishes otherwise is missed, whichever it is.
+    let journal = f.dir.path().join("store/journal");
+    let mut names: Vec<_> = std::fs::read_dir(&journal)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    names.sort();
+    for lost in &names[..names.len() - 1] {
+        let aside = f.dir.path().join("aside");
+        std::fs::rename(lost, &aside).unwrap();
+        let damage = f.reopen().verify(&token()).unwrap();
+        assert!(
+            damage
+                .iter()
+                .any(|d| d.what.contains("journal") && d.detail.contains("missing")),
+            "{damage:?}"
+        );
+        std::fs::rename(&aside, lost).unwrap();
+    }
     f.engine.prune(last).unwrap();
     assert_eq!(segments(), 1);
     let left = f.reopen();
+    assert_eq!(left.verify(&token()).unwrap(), [], "what was pruned is not missing");
     assert!(left.commits_after(0).unwrap().len() < 900);
     assert_eq!(left.commits_after(last).unwrap(), []);
     for digest in &events[..899] {
         left.objects().get(digest).unwrap();
     }
     assert_eq!(left.last_epoch().unwrap(), Epoch(1));
+}
+
+#[test]
+fn an_emptied_journal_is_damage() {
+    for empty in [
+        |at: &std::path::Path| std::fs::write(at, "").unwrap(),
+        |at: &std::path::Path| std::fs::remove_file(at).unwrap(),
+    ] {
+        let f = Fixture::new();
+        assert_eq!(f.engine.verify(&token()).unwrap(), [], "a new store is whole");
+        f.commit(r#"[{"path": "a", "create": "a"}]"#).unwrap();
+        assert_eq!(f.engine.verify(&token()).unwrap(), []);
+        let segments = std::fs::read_dir(f.dir.path().join("store/journal")).unwrap();
+        segments.for_each(|entry| empty(&entry.unwrap().path()));
+        let damage = f.reopen().verify(&token()).unwrap();
+        assert_eq!(damage.len(), 1, "{damage:?}");
+        assert!(damage[0].detail.contains("emptied"), "{damage:?}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod fields;
+mod forward;
 mod gates;
 mod hostile;
 mod keeping;

@@ -42,6 +42,9 @@ pub const OPERATIONS: &[&str] = &[
     r#"{"move": ["empty", "full"]}, {"mkdir": "empty"}"#,
     r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}"#,
     r#"{"path": "a", "remove": true, "expect": "any"}, {"path": "a", "create": "alpha\nbeta\n"}"#,
+    // And these give names away and take them back.
+    r#"{"mkdir": "p/q"}, {"move": ["d", "t"]}, {"move": ["empty", "d"]}, {"move": ["t", "empty"]}"#,
+    r#"{"move": ["d", "t"]}, {"move": ["empty", "d"]}, {"path": "d", "mode": 448}, {"path": "empty", "create": ""}"#,
 ];
 
 fn prepare(root: &Path) {

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::code::{Binding, Expr, ExprId, Item, Link, ObjectCode, Scope, ScopeId};
+use super::code::{Binding, Call, Expr, ExprId, Function, Item, Link, ObjectCode, Scope, ScopeId, Shape};
 use crate::facts::{DefId, Kind, NONE, NameId, Span, UseId, UseKind};
 use crate::facts_builder::FactsBuilder;
 use crate::language::Lang;
@@ -86,6 +86,30 @@ impl<'t> Builder<'t> {
         }
     }
 
+    /// Adds the result of a call of which nothing but the callee matters.
+    pub fn call(&mut self, callee: ExprId) -> ExprId {
+        self.code.calls.push(Call {
+            callee,
+            args: Box::default(),
+            types: Box::default(),
+            expected: UNKNOWN,
+            new: false,
+        });
+        self.expr(Expr::Call(self.code.calls.len() as u32 - 1))
+    }
+
+    /// Adds what a function takes and gives.
+    pub fn function(&mut self, function: Function) -> u32 {
+        self.code.functions.push(function);
+        self.code.functions.len() as u32 - 1
+    }
+
+    /// Adds a list of members.
+    pub fn shape(&mut self, shape: Shape) -> u32 {
+        self.code.shapes.push(shape);
+        self.code.shapes.len() as u32 - 1
+    }
+
     /// Adds a name as a value, with its use.
     pub fn name_use(&mut self, node: Node<'_>, kind: UseKind, ty: bool) -> ExprId {
         let text = self.text(node);
@@ -108,7 +132,11 @@ impl<'t> Builder<'t> {
         let text = self.text(node);
         self.add_use(text, node.start_byte() as u32, kind, Link::Member { of });
         let name = self.facts.name(text);
-        self.expr(Expr::Member { of, name })
+        self.expr(Expr::Member {
+            of,
+            name,
+            ty: kind == UseKind::Type,
+        })
     }
 
     /// Adds a use.

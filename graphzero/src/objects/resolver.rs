@@ -1,12 +1,13 @@
 //! Resolution over the files of one such language.
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use zero_contracts::find::Confidence;
 
-use super::code::{Binding, Exported, Expr, ExprId, Link, ObjectCode, ScopeId};
+use super::code::{Binding, Exported, Expr, ExprId, Item, Link, ObjectCode, ScopeId};
+use super::infer::{Known, MAX_DEPTH};
+use super::ty::{Env, Gid, Ty};
 use crate::code::Code;
 use crate::facts::{DefId, FileFacts, Kind, NONE, UseId};
 use crate::program::{FileId, ImportEdge, ProgramFile, Resolver, Target};
@@ -22,63 +23,101 @@ pub trait Modules: Send + Sync {
     /// Returns the module path of a file.
     fn path(&self, file: FileId) -> Vec<String>;
 
+    /// Returns what a method of the language's own collections does.
+    fn builtin(&self, _name: &str) -> Option<Builtin> {
+        None
+    }
+
     /// Names of methods that libraries have, too: a member of that name of an unknown value tells nothing.
     fn is_common(&self, name: &str) -> bool;
 }
 
-/// A definition of the program.
-pub type Gid = (FileId, DefId);
-
-/// What a value is.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Ty {
-    Instance(Gid),
-    Class(Gid),
-    Function(Gid),
-    Module(FileId),
-    List(Vec<Ty>),
+/// What a method of the language's own collections does with their elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Builtin {
+    /// It takes elements.
+    Takes,
+    /// It gives an element.
+    Gives,
+    /// It gives a collection of the same elements.
+    Same,
+    /// It calls its function with elements, as so many of its first parameters, and gives a collection of the same.
+    Filter(u8),
+    /// It calls its function with an element and gives one.
+    Find,
+    /// It calls its function with an element and gives a collection of the results.
+    Map,
+    /// It calls its function with what was gathered and an element, and gives what was gathered.
+    Reduce,
+    /// It calls its function with the value itself, and gives the result.
+    Then,
 }
 
-/// Questions nested deeper than this have no answer.
-const MAX_DEPTH: usize = 40;
+/// Which of the definitions of one name are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    /// Those that name a type.
+    Type,
+    /// Those that have a value.
+    Value,
+    /// All: definitions that are declared under one name in one scope are one symbol.
+    Any,
+}
+
+impl Space {
+    /// Makes the space of a mention.
+    pub const fn of(ty: bool) -> Self {
+        if ty { Self::Type } else { Self::Value }
+    }
+}
 
 /// The resolver.
 pub struct ObjectResolver<M> {
     files: Arc<[ProgramFile]>,
-    modules: M,
-}
-
-thread_local! {
-    static ACTIVE: RefCell<HashSet<(FileId, ExprId)>> = RefCell::new(HashSet::new());
+    /// How files are found.
+    pub modules: M,
+    /// What values were found to be.
+    pub memo: Known,
 }
 
 impl<M: Modules> ObjectResolver<M> {
     /// Makes a resolver.
     pub fn new(files: Arc<[ProgramFile]>, modules: M) -> Self {
-        Self { files, modules }
+        Self {
+            files,
+            modules,
+            memo: Known::new(),
+        }
     }
 
-    fn facts(&self, file: FileId) -> &FileFacts {
+    /// Returns the facts of a file.
+    pub fn facts(&self, file: FileId) -> &FileFacts {
         &self.files[file as usize].facts
     }
 
-    fn code(&self, file: FileId) -> Option<&ObjectCode> {
+    /// Returns the code of a file.
+    pub fn code(&self, file: FileId) -> Option<&ObjectCode> {
         match &self.files[file as usize].facts.code {
             Code::Objects(code) => Some(code),
             _ => None,
         }
     }
 
+    /// Returns the resolver's part of a definition.
+    pub fn item(&self, gid: Gid) -> Option<&Item> {
+        self.code(gid.0)?.items.get(gid.1 as usize)
+    }
+
     /// Returns the kind of a definition; a file as a whole is a module.
-    fn kind(&self, gid: Gid) -> Kind {
+    pub fn kind(&self, gid: Gid) -> Kind {
         self.facts(gid.0)
             .defs
             .get(gid.1 as usize)
             .map_or(Kind::Module, |def| def.kind)
     }
 
-    /// Looks a name up in the scopes around.
-    fn lexical(&self, file: FileId, scope: ScopeId, name: &str, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
+    /// Looks a name up in the scopes around. A module is a definition [`NONE`] of its file.
+    pub fn lexical(&self, file: FileId, scope: ScopeId, name: &str, space: Space, depth: usize) -> Vec<Gid> {
         let (Some(code), Some(id)) = (self.code(file), self.facts(file).name_id(name)) else {
             return Vec::new();
         };
@@ -92,7 +131,7 @@ impl<M: Modules> ObjectResolver<M> {
                     .map(|(_, binding)| *binding)
                     .collect();
                 if !all.is_empty() {
-                    return self.bindings(file, &all, ty, depth);
+                    return self.bindings(file, &all, space, depth);
                 }
             }
             at = entry.parent;
@@ -103,7 +142,7 @@ impl<M: Modules> ObjectResolver<M> {
                 let Some(module) = self.import_file(file, index as u32) else {
                     continue;
                 };
-                let found = self.exported(module, name, ty, depth + 1);
+                let found = self.exported(module, name, space, depth + 1);
                 if !found.is_empty() {
                     return found;
                 }
@@ -112,12 +151,12 @@ impl<M: Modules> ObjectResolver<M> {
         Vec::new()
     }
 
-    fn bindings(&self, file: FileId, all: &[Binding], ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
-        let mut found = Vec::new();
+    fn bindings(&self, file: FileId, all: &[Binding], space: Space, depth: usize) -> Vec<Gid> {
+        let mut found: Vec<Gid> = Vec::new();
         for binding in all {
             match binding {
-                Binding::Def(def) => found.push(((file, *def), None)),
-                Binding::Import(index) => found.extend(self.import(file, *index, ty, depth + 1)),
+                Binding::Def(def) => found.push((file, *def)),
+                Binding::Import(index) => found.extend(self.import(file, *index, space, depth + 1)),
                 Binding::Value(_) => {}
             }
         }
@@ -128,7 +167,11 @@ impl<M: Modules> ObjectResolver<M> {
                 Kind::Function | Kind::Variable | Kind::Constant | Kind::Method
             )
         };
-        let fits = |(gid, _): &(Gid, Option<Ty>)| if ty { !value_only(*gid) } else { !type_only(*gid) };
+        let fits = |gid: &Gid| match space {
+            Space::Type => !value_only(*gid),
+            Space::Value => !type_only(*gid),
+            Space::Any => true,
+        };
         if found.iter().any(fits) {
             found.retain(fits);
         }
@@ -140,9 +183,8 @@ impl<M: Modules> ObjectResolver<M> {
         self.modules.module(file, self.facts(file).name(import.module))
     }
 
-    /// Returns what an import leads to. A module has no definition: it is given as a type alone, with a place that says
-    /// so.
-    fn import(&self, file: FileId, index: u32, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
+    /// Returns what an import leads to.
+    fn import(&self, file: FileId, index: u32, space: Space, depth: usize) -> Vec<Gid> {
         let Some(import) = self.code(file).and_then(|code| code.imports.get(index as usize)) else {
             return Vec::new();
         };
@@ -151,21 +193,21 @@ impl<M: Modules> ObjectResolver<M> {
         }
         let module = self.import_file(file, index);
         if import.name == NONE {
-            return module.map(|m| ((m, NONE), Some(Ty::Module(m)))).into_iter().collect();
+            return module.map(|m| (m, NONE)).into_iter().collect();
         }
         let Some(module) = module else { return Vec::new() };
         let name = self.facts(file).name(import.name);
-        let found = self.exported(module, name, ty, depth + 1);
+        let found = self.exported(module, name, space, depth + 1);
         if found.is_empty()
             && let Some(inner) = self.modules.submodule(module, name)
         {
-            return vec![((inner, NONE), Some(Ty::Module(inner)))];
+            return vec![(inner, NONE)];
         }
         found
     }
 
     /// Returns what a module gives out under a name.
-    fn exported(&self, file: FileId, name: &str, ty: bool, depth: usize) -> Vec<(Gid, Option<Ty>)> {
+    pub fn exported(&self, file: FileId, name: &str, space: Space, depth: usize) -> Vec<Gid> {
         let Some(code) = self.code(file).filter(|_| depth < MAX_DEPTH) else {
             return Vec::new();
         };
@@ -175,9 +217,9 @@ impl<M: Modules> ObjectResolver<M> {
                 match export.of {
                     Exported::Local(local) => {
                         let local = self.facts(file).name(local);
-                        found.extend(self.lexical(file, 0, local, ty, depth + 1));
+                        found.extend(self.lexical(file, 0, local, space, depth + 1));
                     }
-                    Exported::Import(index) => found.extend(self.import(file, index, ty, depth + 1)),
+                    Exported::Import(index) => found.extend(self.import(file, index, space, depth + 1)),
                     Exported::Value(_) => {}
                 }
             }
@@ -190,7 +232,7 @@ impl<M: Modules> ObjectResolver<M> {
                 .filter(|(n, _)| *n == id)
                 .map(|(_, binding)| *binding)
                 .collect();
-            let found = self.bindings(file, &own, ty, depth + 1);
+            let found = self.bindings(file, &own, space, depth + 1);
             if !found.is_empty() {
                 return found;
             }
@@ -213,240 +255,10 @@ impl<M: Modules> ObjectResolver<M> {
             let Some(module) = self.import_file(file, index).filter(|&m| m != file) else {
                 continue;
             };
-            let found = self.exported(module, name, ty, depth + 1);
+            let found = self.exported(module, name, space, depth + 1);
             if !found.is_empty() {
                 return found;
             }
-        }
-        Vec::new()
-    }
-
-    /// Returns what a value may be.
-    fn types(&self, file: FileId, expr: ExprId, depth: usize) -> Vec<Ty> {
-        if expr == 0 || depth > MAX_DEPTH || !ACTIVE.with_borrow_mut(|active| active.insert((file, expr))) {
-            return Vec::new();
-        }
-        let mut found = self.compute(file, expr, depth + 1);
-        let mut seen = HashSet::new();
-        found.retain(|ty| seen.insert(ty.clone()));
-        found.truncate(8);
-        ACTIVE.with_borrow_mut(|active| active.remove(&(file, expr)));
-        found
-    }
-
-    fn compute(&self, file: FileId, expr: ExprId, depth: usize) -> Vec<Ty> {
-        let Some(entry) = self.code(file).and_then(|code| code.exprs.get(expr as usize)) else {
-            return Vec::new();
-        };
-        match entry {
-            Expr::Unknown => Vec::new(),
-            Expr::Name { scope, name, ty } => {
-                let name = self.facts(file).name(*name);
-                if let Some(value) = self.local_value(file, *scope, name) {
-                    return value
-                        .into_iter()
-                        .flat_map(|value| self.types(file, value, depth))
-                        .collect();
-                }
-                let found = self.lexical(file, *scope, name, *ty, depth);
-                found
-                    .into_iter()
-                    .flat_map(|(gid, ty)| ty.map_or_else(|| self.value_of(gid, depth), |ty| vec![ty]))
-                    .collect()
-            }
-            Expr::Member { of, name } => {
-                let name = self.facts(file).name(*name);
-                let mut found = Vec::new();
-                for ty in self.types(file, *of, depth) {
-                    if let Ty::Module(module) = ty {
-                        for (gid, ty) in self.exported(module, name, false, depth) {
-                            found.extend(ty.map_or_else(|| self.value_of(gid, depth), |ty| vec![ty]));
-                        }
-                        if found.is_empty()
-                            && let Some(inner) = self.modules.submodule(module, name)
-                        {
-                            found.push(Ty::Module(inner));
-                        }
-                        continue;
-                    }
-                    for gid in self.members(&ty, name, depth) {
-                        found.extend(self.value_of(gid, depth));
-                    }
-                }
-                found
-            }
-            Expr::Call(callee) => {
-                let mut found = Vec::new();
-                for ty in self.types(file, *callee, depth) {
-                    match ty {
-                        Ty::Class(gid) => found.push(Ty::Instance(gid)),
-                        Ty::Function(gid) => found.extend(self.results(gid, depth)),
-                        Ty::Instance(gid) => {
-                            for call in self.class_members(gid, "__call__", depth) {
-                                found.extend(self.results(call, depth));
-                            }
-                        }
-                        _ => {}
-                    }
-                }
-                found
-            }
-            Expr::New(class) | Expr::Instance(class) => self
-                .types(file, *class, depth)
-                .into_iter()
-                .filter_map(|ty| match ty {
-                    Ty::Class(gid) | Ty::Instance(gid) => Some(Ty::Instance(gid)),
-                    Ty::List(inner) => Some(Ty::List(inner)),
-                    Ty::Function(_) | Ty::Module(_) => None,
-                })
-                .collect(),
-            Expr::This(def) => vec![Ty::Instance((file, *def))],
-            Expr::Class(def) => vec![Ty::Class((file, *def))],
-            Expr::Super(def) => self.bases((file, *def), depth).into_iter().map(Ty::Instance).collect(),
-            Expr::Object(def) => vec![Ty::Instance((file, *def))],
-            Expr::Element(of) => self
-                .types(file, *of, depth)
-                .into_iter()
-                .flat_map(|ty| if let Ty::List(inner) = ty { inner } else { Vec::new() })
-                .collect(),
-            Expr::List(of) => vec![Ty::List(self.types(file, *of, depth))],
-            Expr::Choice(all) => all.iter().flat_map(|&e| self.types(file, e, depth)).collect(),
-        }
-    }
-
-    /// Returns the values of a local variable, if the name is one.
-    fn local_value(&self, file: FileId, scope: ScopeId, name: &str) -> Option<Vec<ExprId>> {
-        let (code, id) = (self.code(file)?, self.facts(file).name_id(name)?);
-        let mut at = scope;
-        while let Some(entry) = code.scopes.get(at as usize) {
-            if !entry.class || at == scope {
-                let mut values = Vec::new();
-                let mut any = false;
-                for (_, binding) in entry.names.iter().filter(|(n, _)| *n == id) {
-                    any = true;
-                    if let Binding::Value(value) = binding {
-                        values.push(*value);
-                    }
-                }
-                if any {
-                    return (!values.is_empty()).then_some(values);
-                }
-            }
-            at = entry.parent;
-        }
-        None
-    }
-
-    /// Returns what a definition is as a value.
-    fn value_of(&self, gid: Gid, depth: usize) -> Vec<Ty> {
-        if gid.1 == NONE {
-            return vec![Ty::Module(gid.0)];
-        }
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
-            return Vec::new();
-        };
-        match self.kind(gid) {
-            Kind::Class | Kind::Interface | Kind::Enum | Kind::Module | Kind::Struct | Kind::Union => {
-                vec![Ty::Class(gid)]
-            }
-            Kind::TypeAlias => {
-                let mut all = vec![Ty::Class(gid)];
-                all.extend(
-                    item.values
-                        .iter()
-                        .flat_map(|&value| self.types(gid.0, value, depth + 1)),
-                );
-                all
-            }
-            kind if kind.is_callable() && item.property => self.results(gid, depth),
-            kind if kind.is_callable() => vec![Ty::Function(gid)],
-            _ => item
-                .values
-                .iter()
-                .flat_map(|&value| self.types(gid.0, value, depth + 1))
-                .collect(),
-        }
-    }
-
-    fn results(&self, gid: Gid, depth: usize) -> Vec<Ty> {
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
-            return Vec::new();
-        };
-        item.values
-            .iter()
-            .flat_map(|&value| self.types(gid.0, value, depth + 1))
-            .collect()
-    }
-
-    fn bases(&self, gid: Gid, depth: usize) -> Vec<Gid> {
-        let Some(item) = self.code(gid.0).and_then(|code| code.items.get(gid.1 as usize)) else {
-            return Vec::new();
-        };
-        item.bases
-            .iter()
-            .flat_map(|&base| self.types(gid.0, base, depth + 1))
-            .filter_map(|ty| match ty {
-                Ty::Class(base) | Ty::Instance(base) if base != gid => Some(base),
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// Returns the members of a name of what a value is.
-    fn members(&self, ty: &Ty, name: &str, depth: usize) -> Vec<Gid> {
-        match ty {
-            Ty::Instance(gid) | Ty::Class(gid) => self.class_members(*gid, name, depth),
-            Ty::Function(gid) => self.inside(*gid, name),
-            Ty::Module(file) => self
-                .exported(*file, name, false, depth)
-                .into_iter()
-                .map(|(gid, _)| gid)
-                .filter(|g| g.1 != NONE)
-                .collect(),
-            Ty::List(_) => Vec::new(),
-        }
-    }
-
-    fn inside(&self, gid: Gid, name: &str) -> Vec<Gid> {
-        let facts = self.facts(gid.0);
-        let Some(id) = facts.name_id(name) else {
-            return Vec::new();
-        };
-        let own = |(_, def): &(usize, &crate::facts::Def)| def.container == gid.1 && def.name == id && !def.further;
-        facts
-            .defs
-            .iter()
-            .enumerate()
-            .filter(own)
-            .map(|(def, _)| (gid.0, def as DefId))
-            .collect()
-    }
-
-    fn class_members(&self, gid: Gid, name: &str, depth: usize) -> Vec<Gid> {
-        if depth > MAX_DEPTH {
-            return Vec::new();
-        }
-        let own = self.inside(gid, name);
-        if !own.is_empty() {
-            return own;
-        }
-        for base in self.bases(gid, depth + 1) {
-            let found = self.class_members(base, name, depth + 1);
-            if !found.is_empty() {
-                return found;
-            }
-        }
-        // An alias has the members of what it stands for.
-        if self.kind(gid) == Kind::TypeAlias {
-            let mut found = Vec::new();
-            for ty in self.results(gid, depth + 1) {
-                if let Ty::Class(of) | Ty::Instance(of) = ty
-                    && of != gid
-                {
-                    found.extend(self.class_members(of, name, depth + 1));
-                }
-            }
-            return found;
         }
         Vec::new()
     }
@@ -455,51 +267,62 @@ impl<M: Modules> ObjectResolver<M> {
         let Some(link) = self.code(file).and_then(|code| code.links.get(id as usize)).copied() else {
             return Vec::new();
         };
+        self.begin();
         let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
-        let exact =
-            |found: Vec<(Gid, Option<Ty>)>| found.into_iter().map(|(gid, _)| (gid, Confidence::Exact)).collect();
+        let exact = |found: Vec<Gid>| found.into_iter().map(|gid| (gid, Confidence::Exact)).collect();
         match link {
             Link::Name { scope, ty } => {
                 if self.local_value(file, scope, name).is_some() {
                     return Vec::new();
                 }
-                exact(self.lexical(file, scope, name, ty, 0))
+                let found = self.lexical(file, scope, name, Space::Any, 0);
+                // The language's own types (`bigint`) may share their names with values.
+                let only_values = found
+                    .iter()
+                    .all(|gid| matches!(self.kind(*gid), Kind::Function | Kind::Variable | Kind::Constant));
+                if ty && only_values { Vec::new() } else { exact(found) }
             }
-            Link::Import(index) => {
-                let mut found = self.import(file, index, false, 0);
-                for more in self.import(file, index, true, 0) {
-                    if !found.contains(&more) {
-                        found.push(more);
-                    }
-                }
-                exact(found)
-            }
+            Link::Import(index) => exact(self.import(file, index, Space::Any, 0)),
             Link::Member { of } => {
-                let types = self.types(file, of, 0);
-                let mut found = Vec::new();
-                for ty in &types {
-                    for gid in self.members(ty, name, 0) {
-                        if !found.contains(&gid) {
-                            found.push(gid);
-                        }
-                    }
-                }
+                let types = self.types(file, of, &Env::default(), 0);
+                let found = self.of_types(&types, name);
                 if !found.is_empty() {
-                    let sure = if types.len() == 1 {
-                        Confidence::Exact
-                    } else {
-                        Confidence::Scoped
-                    };
-                    return found.into_iter().map(|gid| (gid, sure)).collect();
-                }
-                if types.is_empty() && !self.is_external(file, of, 0) {
+                    found
+                } else if types.is_empty() && !self.is_external(file, of, 0) {
                     self.only_named(name)
                 } else {
                     Vec::new()
                 }
             }
+            // A key is a member of what is expected only if each of several things that may be expected has it.
+            Link::Key { of } => {
+                let mut found = self.of_types(&self.types(file, of, &Env::default(), 0), name);
+                found.retain(|(_, sure)| *sure == Confidence::Exact);
+                found
+            }
             Link::Unknown => Vec::new(),
         }
+    }
+
+    /// Returns the members of a name of what a value may be: sure if each has it.
+    fn of_types(&self, types: &[Ty], name: &str) -> Vec<(Gid, Confidence)> {
+        let mut found: Vec<Gid> = Vec::new();
+        let mut all_have = true;
+        for ty in types {
+            let members = self.members(ty, name, 0);
+            all_have &= !members.is_empty() || matches!(ty, Ty::Primitive | Ty::Literal(_));
+            for (gid, _) in members {
+                if !found.contains(&gid) {
+                    found.push(gid);
+                }
+            }
+        }
+        let sure = if all_have {
+            Confidence::Exact
+        } else {
+            Confidence::Scoped
+        };
+        found.into_iter().map(|gid| (gid, sure)).collect()
     }
 
     /// Tells whether a value comes from a library: then its members are none of the tree's.
@@ -524,9 +347,17 @@ impl<M: Modules> ObjectResolver<M> {
                 // Nothing declares it: the language's own.
                 true
             }
-            Some(Expr::Member { of, .. } | Expr::Call(of) | Expr::New(of) | Expr::Instance(of) | Expr::Element(of)) => {
-                self.is_external(file, *of, depth + 1)
-            }
+            Some(
+                Expr::Member { of, .. }
+                | Expr::New(of)
+                | Expr::Instance(of)
+                | Expr::Element(of)
+                | Expr::Apply { of, .. }
+                | Expr::Narrow { of, .. }
+                | Expr::Guarded { of, .. },
+            ) => self.is_external(file, *of, depth + 1),
+            Some(Expr::Call(call)) => self.is_external(file, code.calls[*call as usize].callee, depth + 1),
+            Some(Expr::Record(_) | Expr::Literal(_) | Expr::Primitive) => true,
             _ => false,
         }
     }
@@ -604,7 +435,7 @@ impl<M: Modules> Resolver for ObjectResolver<M> {
             };
             edge.files.extend(self.import_file(file, index as u32));
             if !import.star {
-                for (gid, _) in self.import(file, index as u32, false, 0) {
+                for gid in self.import(file, index as u32, Space::Value, 0) {
                     edge.files.push(gid.0);
                     if gid.1 != NONE {
                         edge.targets.push(Target {

@@ -1,5 +1,8 @@
 //! Members of types: implementations, traits, bounds, dereferencing, fields and associated types.
 
+mod bounds;
+mod project;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -114,141 +117,6 @@ impl RustResolver {
         found
     }
 
-    /// Returns the supertraits of a trait, `where Self: …` included.
-    pub fn supertraits(&self, of: Gid) -> Vec<Bound> {
-        let mut all = match &self.item(of).kind {
-            ItemKind::Trait { supers } => self.lower_bounds(of.file, supers, 0),
-            _ => Vec::new(),
-        };
-        if let Some(generics) = &self.item(of).generics {
-            for (subject, bounds) in &generics.wheres {
-                if self.is_subject(of.file, *subject, &Ty::SelfOf(of)) {
-                    all.extend(self.lower_bounds(of.file, bounds, 0));
-                }
-            }
-        }
-        all
-    }
-
-    /// Returns the bounds that a type is known by: those of a parameter, of `Self`, of an associated type.
-    pub fn bounds_of(&self, ty: &Ty) -> Vec<Bound> {
-        match ty {
-            Ty::Bounded(bounds) => bounds.to_vec(),
-            Ty::SelfOf(of) => {
-                let count = self.item(*of).generics.as_ref().map_or(0, |g| g.params.len());
-                let args = (0..count).map(|i| Ty::Param(*of, i as u16)).collect();
-                vec![Bound::Trait {
-                    of: *of,
-                    args,
-                    bindings: Arc::new([]),
-                }]
-            }
-            Ty::Param(owner, index) => {
-                let mut all = Vec::new();
-                let Some(generics) = &self.item(*owner).generics else {
-                    return all;
-                };
-                if let Some(param) = generics.params.get(*index as usize) {
-                    all.extend(self.lower_bounds(owner.file, &param.bounds, 0));
-                }
-                all.extend(self.where_bounds(*owner, ty));
-                // Members of an implementation may bound its parameters further; they are found by the caller.
-                all
-            }
-            Ty::Assoc(base, of, name) => {
-                let mut all = Vec::new();
-                let traits: Vec<Gid> = match of {
-                    Some(of) => vec![*of],
-                    None => self.traits_of(base),
-                };
-                for of in traits {
-                    for gid in self.trait_member(of, name, Ns::Type, 0) {
-                        if let ItemKind::Alias { bounds, .. } = &self.item(gid).kind {
-                            let mut subst = Subst::default();
-                            if let Some(of) = self.container(gid) {
-                                subst.set(of, SELF, (**base).clone());
-                            }
-                            all.extend(
-                                self.lower_bounds(gid.file, bounds, 0)
-                                    .iter()
-                                    .map(|b| b.substitute(&subst)),
-                            );
-                        }
-                    }
-                }
-                let mut owner = &**base;
-                while let Ty::Assoc(inner, ..) = owner {
-                    owner = inner;
-                }
-                if let Ty::Param(owner, _) = owner {
-                    all.extend(self.where_bounds(*owner, ty));
-                }
-                all
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    /// Returns the bounds that the `where` clauses of an item, and of what it lies in, put on a type.
-    fn where_bounds(&self, owner: Gid, ty: &Ty) -> Vec<Bound> {
-        let mut all = Vec::new();
-        if let Some(generics) = &self.item(owner).generics {
-            for (subject, bounds) in &generics.wheres {
-                if self.is_subject(owner.file, *subject, ty) {
-                    all.extend(self.lower_bounds(owner.file, bounds, 0));
-                }
-            }
-        }
-        all
-    }
-
-    /// Tells whether the subject of a `where` clause, or of another place that bounds a type, is a type. What an
-    /// associated type stands for is not asked, because that would ask for these very bounds.
-    fn is_subject(&self, file: u32, id: u32, ty: &Ty) -> bool {
-        match (self.code(file).types.get(id as usize), ty) {
-            (Some(TypeRef::SelfType(scope)), _) => self.self_type(file, *scope) == *ty,
-            (Some(TypeRef::Path(id)), _) => self.is_path_subject(file, *id, ty),
-            (Some(TypeRef::Ref(inner)), Ty::Ref(ty)) => self.is_subject(file, *inner, ty),
-            _ => false,
-        }
-    }
-
-    fn is_path_subject(&self, file: u32, id: UseId, ty: &Ty) -> bool {
-        let Some(Link::Path { base, scope, .. }) = self.code(file).links.get(id as usize).copied() else {
-            return false;
-        };
-        match (base, ty) {
-            (Base::Lexical, Ty::Param(owner, index)) => {
-                self.resolve_use(file, id).first() == Some(&Entity::Param(*owner, *index))
-            }
-            (Base::Lexical | Base::Crate | Base::Module(_) | Base::Root, _) => false,
-            (base, Ty::Assoc(inner, _, name)) => {
-                let own = self.facts(file).name(self.facts(file).uses[id as usize].name);
-                own == &**name
-                    && match base {
-                        Base::SelfType => self.self_type(file, scope) == **inner,
-                        Base::Use(of) => self.is_path_subject(file, of, inner),
-                        Base::Type(of) => match self.code(file).types.get(of as usize) {
-                            Some(TypeRef::Qualified { ty, .. }) => self.is_subject(file, *ty, inner),
-                            _ => false,
-                        },
-                        _ => false,
-                    }
-            }
-            _ => false,
-        }
-    }
-
-    fn traits_of(&self, ty: &Ty) -> Vec<Gid> {
-        self.bounds_of(ty)
-            .into_iter()
-            .filter_map(|bound| match bound {
-                Bound::Trait { of, .. } => Some(of),
-                Bound::Fn(..) => None,
-            })
-            .collect()
-    }
-
     /// Looks a member up in bounds and their supertraits.
     fn in_bounds(&self, ty: &Ty, bounds: &[Bound], name: &str, ns: Ns, depth: usize) -> Vec<Member> {
         let mut found: Vec<Member> = Vec::new();
@@ -325,28 +193,6 @@ impl RustResolver {
         found
     }
 
-    /// Tells whether the bounds of an implementation's parameters hold for what they stand for, as far as traits of the
-    /// tree are concerned.
-    fn bounds_hold(&self, container: Gid, subst: &Subst, depth: usize) -> bool {
-        if depth >= MAX_DEPTH {
-            return true;
-        }
-        let Some(generics) = &self.item(container).generics else {
-            return true;
-        };
-        (0..generics.params.len() as u16).all(|index| {
-            let Some(ty) = subst.get(container, index).filter(|ty| !ty.is_vague()) else {
-                return true;
-            };
-            self.bounds_of(&Ty::Param(container, index))
-                .iter()
-                .all(|bound| match bound {
-                    Bound::Trait { of, .. } if of.file < self.external => self.implements(ty, *of, depth + 1),
-                    _ => true,
-                })
-        })
-    }
-
     /// Tells whether a blanket implementation's bounds hold for a type.
     fn blanket_fits(&self, container: Gid, ty: &Ty, depth: usize) -> bool {
         let info = self.impl_info(container);
@@ -395,16 +241,6 @@ impl RustResolver {
             "ToOwned",
         ];
         of.file >= self.external && (matches!(ty, Ty::Prim(_)) || SILENT.contains(&self.name(of)))
-    }
-
-    fn bounds_imply(&self, bounds: &[Bound], of: Gid, depth: usize) -> bool {
-        depth < MAX_DEPTH
-            && bounds.iter().any(|bound| match bound {
-                Bound::Trait { of: other, .. } => {
-                    *other == of || self.bounds_imply(&self.supertraits(*other), of, depth + 1)
-                }
-                Bound::Fn(..) => false,
-            })
     }
 
     /// Returns the implementation of a trait for a type, with what its parameters stand for.
@@ -515,28 +351,6 @@ impl RustResolver {
             .collect()
     }
 
-    /// Returns bounds that the methods of an implementation add to its parameters. Which method is asking is not known
-    /// here, so all of them count.
-    fn inner_bounds(&self, owner: Gid, ty: &Ty) -> Vec<Bound> {
-        let mut all = Vec::new();
-        let facts = self.facts(owner.file);
-        for (def, entry) in facts.defs.iter().enumerate().skip(owner.def as usize + 1) {
-            if entry.at.start > self.def(owner).full.end {
-                break;
-            }
-            if entry.container == owner.def {
-                all.extend(self.where_bounds(
-                    Gid {
-                        file: owner.file,
-                        def: def as DefId,
-                    },
-                    ty,
-                ));
-            }
-        }
-        all
-    }
-
     /// Returns the methods of a name that a value of a type has, at the first step of dereferencing that has any.
     pub fn method(&self, ty: &Ty, name: &str) -> Vec<Member> {
         let mut step = ty.clone();
@@ -634,102 +448,6 @@ impl RustResolver {
             }
         }
         Vec::new()
-    }
-
-    /// Returns what an associated type stands for, or the type itself if that is not known.
-    pub fn normalize(&self, ty: &Ty) -> Ty {
-        self.normalize_at(ty, 0)
-    }
-
-    fn normalize_at(&self, ty: &Ty, depth: usize) -> Ty {
-        if depth > MAX_DEPTH || ty.depth() > 24 {
-            return Ty::Unknown;
-        }
-        let many = |all: &Arc<[Ty]>| -> Arc<[Ty]> { all.iter().map(|ty| self.normalize_at(ty, depth + 1)).collect() };
-        match ty {
-            Ty::Assoc(base, of, name) => {
-                let base = self.normalize_at(base, depth + 1);
-                if base.is_unknown() {
-                    return Ty::Unknown;
-                }
-                let found = self.project(&base, *of, name, depth + 1);
-                found.unwrap_or_else(|| Ty::Assoc(Arc::new(base), *of, Arc::clone(name)))
-            }
-            Ty::Adt(gid, args) => Ty::Adt(*gid, many(args)),
-            Ty::Tuple(all) => Ty::Tuple(many(all)),
-            Ty::Ref(inner) => Ty::Ref(Arc::new(self.normalize_at(inner, depth + 1))),
-            Ty::Slice(inner) => Ty::Slice(Arc::new(self.normalize_at(inner, depth + 1))),
-            Ty::Array(inner) => Ty::Array(Arc::new(self.normalize_at(inner, depth + 1))),
-            _ => ty.clone(),
-        }
-    }
-
-    /// Finds an associated type of a base.
-    fn project(&self, base: &Ty, of: Option<Gid>, name: &str, depth: usize) -> Option<Ty> {
-        let _level = Level::enter()?;
-        // What a bound says outright.
-        let bounds = self.bounds_of(base);
-        if let Some(ty) = self.binding(&bounds, of, name, 0) {
-            return Some(self.normalize_at(&ty, depth + 1));
-        }
-        if matches!(base, Ty::Bounded(_) | Ty::SelfOf(_)) {
-            return None;
-        }
-        let traits = match of {
-            Some(of) => vec![of],
-            None => self.named(name).declared.iter().map(|(of, _)| *of).collect(),
-        };
-        for of in traits {
-            let Some((container, subst)) = self.impl_for(base, of, depth) else {
-                continue;
-            };
-            for gid in self.inside(container, name, |kind| kind == Kind::AssociatedType) {
-                if let ItemKind::Alias { ty, .. } = self.item(gid).kind
-                    && ty != NONE
-                {
-                    return Some(self.normalize_at(&self.lower_type(gid.file, ty).substitute(&subst), depth + 1));
-                }
-            }
-        }
-        None
-    }
-
-    fn binding(&self, bounds: &[Bound], of: Option<Gid>, name: &str, depth: usize) -> Option<Ty> {
-        if depth > 4 {
-            return None;
-        }
-        for bound in bounds {
-            let Bound::Trait {
-                of: found,
-                args,
-                bindings,
-            } = bound
-            else {
-                continue;
-            };
-            if of.is_none_or(|of| of == *found || self.is_iterator_pair(of, *found))
-                && let Some((_, ty)) = bindings.iter().find(|(n, _)| &**n == name)
-            {
-                return Some(ty.clone());
-            }
-            let mut subst = Subst::default();
-            for (index, arg) in args.iter().enumerate() {
-                subst.set(*found, index as u16, arg.clone());
-            }
-            let supers: Vec<Bound> = self.supertraits(*found).iter().map(|b| b.substitute(&subst)).collect();
-            if let Some(ty) = self.binding(&supers, of, name, depth + 1) {
-                return Some(ty);
-            }
-        }
-        None
-    }
-
-    /// `IntoIterator::Item` of an iterator is its `Item`.
-    fn is_iterator_pair(&self, of: Gid, found: Gid) -> bool {
-        of.file >= self.external
-            && found.file >= self.external
-            && self.name(of) == "IntoIterator"
-            && self.name(found) == "Iterator"
     }
 }
 

@@ -1,8 +1,7 @@
 //! The resolver over all Rust files of a tree: its tables, and the answers it gives to the engine.
 
 use std::collections::{HashMap, HashSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use zero_contracts::CancelToken;
 use zero_contracts::find::Confidence;
@@ -14,6 +13,7 @@ use super::modules::{Modules, Source};
 use super::ty::{Gid, Ty};
 use crate::code::Code;
 use crate::facts::{Def, DefId, FileFacts, Kind, NONE, UseId};
+use crate::memo::Memo;
 use crate::parse::Parsing;
 use crate::program::{FileId, ImportEdge, ProgramFile, Resolver, Target};
 
@@ -28,40 +28,6 @@ static STD: LazyLock<Option<Arc<FileFacts>>> = LazyLock::new(|| {
 
 /// The facts of a manifest or of another file without code.
 static EMPTY: LazyLock<RustCode> = LazyLock::new(RustCode::default);
-
-const SHARDS: usize = 16;
-
-/// A memo split by key, so that threads seldom wait for one another.
-pub struct Memo<K, V>([Mutex<HashMap<K, V>>; SHARDS]);
-
-impl<K: Hash + Eq, V: Clone> Memo<K, V> {
-    fn new() -> Self {
-        Self(std::array::from_fn(|_| Mutex::default()))
-    }
-
-    fn shard(&self, key: &K) -> &Mutex<HashMap<K, V>> {
-        let mut hasher = DefaultHasher::new();
-        key.hash(&mut hasher);
-        &self.0[hasher.finish() as usize % SHARDS]
-    }
-
-    /// Returns what is known under a key.
-    pub fn get(&self, key: &K) -> Option<V> {
-        self.shard(key)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(key)
-            .cloned()
-    }
-
-    /// Notes what is known under a key.
-    pub fn set(&self, key: K, value: V) {
-        self.shard(&key)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(key, value);
-    }
-}
 
 /// Names declared in one scope.
 pub type Declared = HashMap<Box<str>, Vec<DefId>>;

@@ -138,7 +138,17 @@ pub fn sites(
                     });
                 }
             }
-            found.dedup_by_key(|site| world.file(site.file).facts.uses[site.use_id as usize].at);
+            // One place can mention two things: `{name}` gives a variable's value to a key.
+            found.dedup_by(|more, site| {
+                let at = |site: &Site| world.file(site.file).facts.uses[site.use_id as usize].at;
+                let same = at(more) == at(site);
+                if same {
+                    let new = more.targets.iter().filter(|t| !site.targets.contains(t));
+                    let new: Vec<Target> = new.copied().collect();
+                    site.targets.extend(new);
+                }
+                same
+            });
             Ok(found)
         },
     )?;

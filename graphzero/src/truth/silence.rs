@@ -11,15 +11,17 @@
 //!   once, and the truth lists the macro.
 //! - *further declaration* (one symbol with several definition sites): overloads, copies for versions and platforms, of
 //!   which the truth lists another of the same holder and name.
-//! - *module in a file of its own*, *local to a function*, *name with a dollar sign*: definitions of which the truth lists
-//!   not one in the whole package.
+//! - *module in a file of its own*, *local to a function*, *name with a dollar sign*, *member of a type inside another*:
+//!   definitions of which the truth lists not one in the whole package.
+//! - *behind a character beyond ASCII*, *import under another name*: uses of which the truth lists not one in the whole
+//!   package (columns that were counted in other units; uses through an alias).
 
 use std::collections::{HashMap, HashSet};
 
 use zero_contracts::{CancelToken, Error, SourceView, WorkspacePath};
 
 use super::{Pair, Place, Truth};
-use crate::facts::Kind;
+use crate::facts::{Kind, UseKind};
 use crate::testing::DirectoryView;
 
 /// Where a truth is silent.
@@ -32,6 +34,7 @@ pub struct Silence {
     /// Definitions that the truth lists as macros.
     macro_places: HashSet<Place>,
     classes: HashMap<Place, &'static str>,
+    uses: HashMap<Place, &'static str>,
 }
 
 const CONFIGURATION: &str = "another configuration";
@@ -67,6 +70,12 @@ impl Silence {
         }
         // Candidates of the classes that hold for a whole package or not at all.
         let mut sorts: HashMap<&'static str, Vec<Place>> = HashMap::new();
+        let mut use_sorts: HashMap<&'static str, Vec<Place>> = HashMap::new();
+        let used: HashSet<Place> = truth
+            .references
+            .iter()
+            .map(|r| (r.path.clone(), r.line, r.column))
+            .collect();
         for path in &truth.files {
             let name: WorkspacePath = path.parse()?;
             let Some((language, lang)) = crate::language::of_path(&name) else {
@@ -88,7 +97,7 @@ impl Silence {
                 .filter(|def| listed.contains(&place(def)))
                 .map(|def| (def.container, def.name))
                 .collect();
-            for def in &facts.defs {
+            for (id, def) in facts.defs.iter().enumerate() {
                 let (first, last) = (line(def.full.start), line(def.full.end));
                 if def.conditional && !lines.iter().any(|line| (first..=last).contains(line)) {
                     silence.stretches.entry(path.clone()).or_default().push((first, last));
@@ -97,12 +106,22 @@ impl Silence {
                     silence.macros.entry(path.clone()).or_default().push((first, last));
                 }
                 let mut sort = |class| sorts.entry(class).or_default().push(place(def));
-                let callable = matches!(def.kind, Kind::Function | Kind::Class | Kind::Struct | Kind::Enum);
-                if callable && facts.enclosing_callable(def.container).is_some() {
+                let holder = facts.defs.get(def.container as usize);
+                let of_type = holder.filter(|holder| holder.kind.is_type());
+                let around = of_type.map_or(def.container, |holder| holder.container);
+                if (of_type.is_some() || def.kind != Kind::Field) && facts.enclosing_callable(around).is_some() {
                     sort("local to a function");
                 }
                 if facts.name(def.name).contains('$') {
                     sort("name with a dollar sign");
+                }
+                let inner = matches!(def.kind, Kind::Field | Kind::TraitMethod)
+                    && holder.is_some_and(|holder| match holder.kind {
+                        Kind::TypeAlias => !is_own_member(&facts, def.container, id as u32),
+                        kind => !kind.is_type() && kind != Kind::EnumMember,
+                    });
+                if inner {
+                    sort("member of a type inside another");
                 }
                 if def.kind == Kind::Module && def.head == def.full.end {
                     sort("module in a file of its own");
@@ -111,13 +130,27 @@ impl Silence {
                     silence.classes.insert(place(def), FURTHER);
                 }
             }
-            for use_ in facts.uses.iter().filter(|u| u.kind == crate::facts::UseKind::Macro) {
-                let start = text.as_bytes()[..use_.at as usize]
-                    .iter()
-                    .rposition(|b| *b == b'\n')
-                    .map_or(0, |at| at + 1);
-                let column = crate::facts_builder::chars(&text.as_bytes()[start..use_.at as usize]) as u64 + 1;
-                silence.macro_uses.insert((path.clone(), line(use_.at), column));
+            for use_ in &facts.uses {
+                let at = use_.at as usize;
+                let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+                let column = text[start..at].chars().count() as u64 + 1;
+                let place = (path.clone(), line(use_.at), column);
+                if !text[start..at].is_ascii() {
+                    use_sorts
+                        .entry("behind a character beyond ASCII")
+                        .or_default()
+                        .push(place.clone());
+                }
+                let name = facts.name(use_.name);
+                if use_.kind == UseKind::Import && text[at + name.len()..].starts_with(" as ") {
+                    use_sorts
+                        .entry("import under another name")
+                        .or_default()
+                        .push(place.clone());
+                }
+                if use_.kind == UseKind::Macro {
+                    silence.macro_uses.insert(place);
+                }
             }
         }
         for (class, places) in sorts {
@@ -125,6 +158,11 @@ impl Silence {
                 for place in places {
                     silence.classes.entry(place).or_insert(class);
                 }
+            }
+        }
+        for (class, places) in use_sorts {
+            if !places.iter().any(|place| used.contains(place)) {
+                silence.uses.extend(places.into_iter().map(|place| (place, class)));
             }
         }
         Ok(silence)
@@ -144,7 +182,19 @@ impl Silence {
         } else if relation == "references" && self.macro_places.contains(to) && !self.macro_uses.contains(from) {
             Some("shares its place with a macro")
         } else {
-            self.classes.get(to).copied()
+            let of_use = self.uses.get(from).filter(|_| relation == "references");
+            of_use.or_else(|| self.classes.get(to)).copied()
         }
     }
+}
+
+/// Tells whether a member belongs to what an alias stands for, and not to a type inside that.
+fn is_own_member(facts: &crate::facts::FileFacts, alias: u32, member: u32) -> bool {
+    let crate::code::Code::Objects(code) = &facts.code else {
+        return true;
+    };
+    code.items[alias as usize].values.iter().any(|&value| {
+        matches!(code.exprs[value as usize], crate::objects::code::Expr::Shape(shape)
+            if code.shapes[shape as usize].members.contains(&member))
+    })
 }

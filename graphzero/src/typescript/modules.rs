@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::code::Code;
-use crate::objects::resolver::Modules;
+use crate::objects::resolver::{Builtin, Modules};
 use crate::program::{FileId, ProgramFile};
 
 /// The modules of a program.
@@ -122,6 +122,21 @@ impl Modules for EsModules {
         let stem = path.rsplit_once('.').map_or(path.as_str(), |(stem, _)| stem);
         let stem = stem.strip_suffix("/index").unwrap_or(stem);
         vec![stem.rsplit('/').next().unwrap_or_default().to_owned()]
+    }
+
+    fn builtin(&self, name: &str) -> Option<Builtin> {
+        Some(match name {
+            "push" | "unshift" | "add" | "fill" => Builtin::Takes,
+            "pop" | "shift" | "at" | "get" => Builtin::Gives,
+            "slice" | "splice" | "concat" | "reverse" | "values" | "toSorted" | "flat" => Builtin::Same,
+            "filter" | "forEach" => Builtin::Filter(1),
+            "sort" => Builtin::Filter(2),
+            "find" | "findLast" | "some" | "every" | "findIndex" | "findLastIndex" => Builtin::Find,
+            "map" | "flatMap" => Builtin::Map,
+            "reduce" | "reduceRight" => Builtin::Reduce,
+            "then" => Builtin::Then,
+            _ => return None,
+        })
     }
 
     fn is_common(&self, name: &str) -> bool {

@@ -3,9 +3,9 @@
 use tree_sitter::Node;
 
 use super::lower::Lower;
-use crate::facts::{Kind, UseKind};
+use crate::facts::{Kind, NONE, UseKind};
 use crate::objects::build::{UNKNOWN, children};
-use crate::objects::code::{Binding, Expr, ExprId};
+use crate::objects::code::{Binding, Expr, ExprId, Function, Shape};
 
 impl Lower<'_> {
     /// Walks a type and returns what something of that type is.
@@ -27,21 +27,17 @@ impl Lower<'_> {
             | "omitting_type_annotation"
             | "constraint"
             | "default_type"
-            | "asserts_annotation"
-            | "type_predicate_annotation" => {
+            | "asserts_annotation" => {
                 let mut value = UNKNOWN;
                 for child in children(node) {
                     value = self.ty(child);
                 }
                 value
             }
-            "type_identifier" | "identifier" => {
-                let class = self.b.name_use(node, UseKind::Type, true);
-                self.b.expr(Expr::Instance(class))
-            }
-            "nested_type_identifier" | "nested_identifier" => {
-                let class = self.nested(node);
-                self.b.expr(Expr::Instance(class))
+            "type_identifier" | "identifier" | "nested_type_identifier" | "nested_identifier" => {
+                let of = self.type_name(node);
+                let args = Box::default();
+                self.b.expr(Expr::Apply { of, args })
             }
             "generic_type" => self.generic(node),
             "array_type" => {
@@ -53,30 +49,70 @@ impl Lower<'_> {
                 let element = self.b.choice(all);
                 self.b.expr(Expr::List(element))
             }
-            "union_type" | "intersection_type" => {
+            "union_type" => {
                 let all = children(node).into_iter().map(|part| self.ty(part)).collect();
                 self.b.choice(all)
             }
+            "intersection_type" => {
+                let mut all: Vec<ExprId> = children(node).into_iter().map(|part| self.ty(part)).collect();
+                all.retain(|&part| part != UNKNOWN);
+                match all[..] {
+                    [] => UNKNOWN,
+                    [one] => one,
+                    _ => self.b.expr(Expr::Both(all.into())),
+                }
+            }
             "type_query" => children(node).first().map_or(UNKNOWN, |inner| self.expr(*inner)),
             "object_type" | "interface_body" => {
-                self.type_body(node);
-                UNKNOWN
+                let (shape, mapped) = self.type_body(node);
+                if mapped != UNKNOWN && shape == Shape::default() {
+                    return mapped;
+                }
+                let shape = self.b.shape(shape);
+                self.b.expr(Expr::Shape(shape))
             }
-            "function_type" | "constructor_type" | "call_signature" | "construct_signature" => {
-                self.signature(node);
+            "function_type" => {
+                let function = self.signature(node);
+                self.b.expr(Expr::Function(function))
+            }
+            "constructor_type" => {
+                let function = self.signature(node);
+                let shape = self.b.shape(Shape {
+                    constructs: vec![function],
+                    ..Shape::default()
+                });
+                self.b.expr(Expr::Shape(shape))
+            }
+            "lookup_type" => self.lookup(node),
+            "literal_type" => {
+                let text = node.named_child(0).filter(|inner| inner.kind() == "string");
+                text.map_or(UNKNOWN, |text| self.literal(text))
+            }
+            "this_type" => self.this.map_or(UNKNOWN, |def| self.b.expr(Expr::This(def))),
+            "type_predicate_annotation" | "asserts" | "type_predicate" => {
+                self.guard(node);
                 UNKNOWN
             }
             "conditional_type" => {
                 let scope = self.open_scope();
                 let mut all = Vec::new();
+                let mut parameter = UNKNOWN;
                 for name in ["left", "right", "consequence", "alternative"] {
-                    let value = node.child_by_field_name(name).map_or(UNKNOWN, |part| self.ty(part));
-                    if matches!(name, "consequence" | "alternative") {
-                        all.push(value);
+                    let part = node.child_by_field_name(name);
+                    let value = part.map_or(UNKNOWN, |part| self.ty(part));
+                    match name {
+                        // The language makes a type of this form for each part of a union by itself.
+                        "left" if part.is_some_and(|part| part.kind() == "type_identifier") => parameter = value,
+                        "consequence" | "alternative" => all.push(value),
+                        _ => {}
                     }
                 }
                 self.b.scope = scope;
-                self.b.choice(all)
+                let of = self.b.choice(all);
+                match (parameter, of) {
+                    (UNKNOWN, _) | (_, UNKNOWN) => of,
+                    _ => self.b.expr(Expr::Each { parameter, of }),
+                }
             }
             "infer_type" => {
                 for child in children(node) {
@@ -93,13 +129,10 @@ impl Lower<'_> {
                 self.type_parameter(node);
                 UNKNOWN
             }
-            "type_predicate" => {
-                if let Some(ty) = node.child_by_field_name("type") {
-                    self.ty(ty);
-                }
-                UNKNOWN
+            "predefined_type" if matches!(self.b.text(node), "string" | "number" | "boolean" | "bigint" | "symbol") => {
+                self.b.expr(Expr::Primitive)
             }
-            "predefined_type" | "literal_type" | "existential_type" | "this_type" | "string" | "number" => UNKNOWN,
+            "predefined_type" | "existential_type" | "string" | "number" => UNKNOWN,
             "template_literal_type" | "template_type" => {
                 for child in children(node) {
                     self.ty(child);
@@ -112,6 +145,13 @@ impl Lower<'_> {
                 }
                 UNKNOWN
             }
+        }
+    }
+
+    fn type_name(&mut self, node: Node<'_>) -> ExprId {
+        match node.kind() {
+            "type_identifier" | "identifier" => self.b.name_use(node, UseKind::Type, true),
+            _ => self.nested(node),
         }
     }
 
@@ -134,7 +174,7 @@ impl Lower<'_> {
         let Some(name) = node.child_by_field_name("name") else {
             return UNKNOWN;
         };
-        let value = self.ty(name);
+        let value = self.type_name(name);
         let mut args = Vec::new();
         for arg in node
             .child_by_field_name("type_arguments")
@@ -154,53 +194,134 @@ impl Lower<'_> {
             }
             "Promise" | "Partial" | "Readonly" | "Required" | "NonNullable" | "PromiseLike" | "Pick" | "Omit"
             | "Awaited" => first,
-            _ => value,
+            text @ ("Exclude" | "Extract") => self.b.expr(Expr::Narrow {
+                of: first,
+                member: NONE,
+                equal: args.get(1).copied().into_iter().collect(),
+                not: text == "Exclude",
+            }),
+            "ReturnType" => self.b.expr(Expr::Result(first)),
+            "InstanceType" => self.b.expr(Expr::New(first)),
+            _ => self.b.expr(Expr::Apply {
+                of: value,
+                args: args.into(),
+            }),
         }
     }
 
-    /// Walks type parameters, mapped types and other places that bind a type's name.
-    pub fn type_parameter(&mut self, node: Node<'_>) {
-        if let Some(name) = node.child_by_field_name("name") {
-            let text = self.b.text(name);
-            self.b.bind(text, Binding::Value(UNKNOWN));
-            for child in children(node) {
-                if child.id() != name.id() {
-                    self.ty(child);
-                }
+    /// `T["key"]` and `T[number]`.
+    fn lookup(&mut self, node: Node<'_>) -> ExprId {
+        let parts = children(node);
+        let (Some(of), Some(index)) = (parts.first(), parts.get(1)) else {
+            return UNKNOWN;
+        };
+        let of = self.ty(*of);
+        let text = index
+            .named_child(0)
+            .filter(|inner| index.kind() == "literal_type" && inner.kind() == "string");
+        match text {
+            Some(text) => {
+                let text = unquoted(self.b.text(text));
+                let name = self.b.facts.name(text);
+                self.b.expr(Expr::Member { of, name, ty: false })
             }
-        } else {
+            None => {
+                let index = self.ty(*index);
+                self.b.expr(Expr::Lookup { of, index })
+            }
+        }
+    }
+
+    /// Adds a text as a type of its own.
+    pub fn literal(&mut self, node: Node<'_>) -> ExprId {
+        let name = self.b.facts.name(unquoted(self.b.text(node)));
+        self.b.expr(Expr::Literal(name))
+    }
+
+    /// Walks `x is T`; returns `T`.
+    fn guard(&mut self, node: Node<'_>) -> ExprId {
+        if let Some(ty) = node.child_by_field_name("type") {
+            return self.ty(ty);
+        }
+        children(node)
+            .into_iter()
+            .find(|child| matches!(child.kind(), "type_predicate" | "asserts"))
+            .map_or(UNKNOWN, |inner| self.guard(inner))
+    }
+
+    /// Walks a type parameter and other places that bind a type's name; returns the parameter.
+    pub fn type_parameter(&mut self, node: Node<'_>) -> ExprId {
+        let Some(name) = node.child_by_field_name("name") else {
             for child in children(node) {
                 self.ty(child);
             }
+            return UNKNOWN;
+        };
+        let parameter = self.b.expr(Expr::TypeParam {
+            constraint: UNKNOWN,
+            default: UNKNOWN,
+        });
+        let text = self.b.text(name);
+        self.b.bind(text, Binding::Value(parameter));
+        let (mut constraint, mut default) = (UNKNOWN, UNKNOWN);
+        for child in children(node) {
+            match child.kind() {
+                _ if child.id() == name.id() => {}
+                "constraint" => constraint = self.ty(child),
+                "default_type" => default = self.ty(child),
+                _ => {
+                    self.ty(child);
+                }
+            }
         }
+        self.b.code.exprs[parameter as usize] = Expr::TypeParam { constraint, default };
+        parameter
     }
 
     /// Walks the type parameters of a declaration, in the current scope.
-    pub fn type_parameters(&mut self, node: Node<'_>) {
-        for parameter in node
-            .child_by_field_name("type_parameters")
-            .map(children)
-            .unwrap_or_default()
-        {
-            self.type_parameter(parameter);
+    pub fn type_parameters(&mut self, node: Node<'_>) -> Vec<ExprId> {
+        let list = node.child_by_field_name("type_parameters").map(children);
+        list.unwrap_or_default()
+            .into_iter()
+            .map(|parameter| self.type_parameter(parameter))
+            .collect()
+    }
+
+    /// Walks a signature without a body, in a scope of its own.
+    pub fn signature(&mut self, node: Node<'_>) -> u32 {
+        let scope = self.open_scope();
+        let generics = self.type_parameters(node).into();
+        let (params, rest) = self.parameters(node, None, UNKNOWN);
+        let (result, guard) = self.return_type(node);
+        self.b.scope = scope;
+        self.b.function(Function {
+            generics,
+            params: params.into(),
+            rest,
+            results: if result == UNKNOWN {
+                Box::default()
+            } else {
+                [result].into()
+            },
+            guard,
+        })
+    }
+
+    /// Walks what a function is written to give: its type, and the type its first argument has if it gives true.
+    pub fn return_type(&mut self, node: Node<'_>) -> (ExprId, ExprId) {
+        let written = node
+            .child_by_field_name("return_type")
+            .or_else(|| node.child_by_field_name("type"));
+        match written.map(|written| (written, written.kind())) {
+            Some((written, "type_predicate_annotation" | "type_predicate")) => (UNKNOWN, self.guard(written)),
+            Some((written, _)) => (self.ty(written), UNKNOWN),
+            None => (UNKNOWN, UNKNOWN),
         }
     }
 
-    /// Walks a signature without a name, in a scope of its own; returns what it gives.
-    pub fn signature(&mut self, node: Node<'_>) -> ExprId {
-        let scope = self.open_scope();
-        self.type_parameters(node);
-        self.parameters(node, None);
-        let ret = node
-            .child_by_field_name("return_type")
-            .or_else(|| node.child_by_field_name("type"));
-        let value = ret.map_or(UNKNOWN, |ret| self.ty(ret));
-        self.b.scope = scope;
-        value
-    }
-
-    /// Walks the members of an interface or type literal.
-    pub fn type_body(&mut self, node: Node<'_>) {
+    /// Walks the members of an interface or type literal; returns them, and of a mapped type what it maps.
+    pub fn type_body(&mut self, node: Node<'_>) -> (Shape, ExprId) {
+        let (mut shape, mut mapped) = (Shape::default(), UNKNOWN);
         for member in children(node) {
             match member.kind() {
                 "property_signature" => {
@@ -213,6 +334,7 @@ impl Lower<'_> {
                         continue;
                     };
                     let def = self.b.define(name, member, Kind::Field, None);
+                    shape.members.push(def);
                     let owner = std::mem::replace(&mut self.b.owner, def);
                     let value = ty(self);
                     self.b.owner = owner;
@@ -227,17 +349,44 @@ impl Lower<'_> {
                         continue;
                     };
                     let def = self.b.define(name, member, Kind::TraitMethod, None);
+                    shape.members.push(def);
                     let owner = std::mem::replace(&mut self.b.owner, def);
-                    let value = self.signature(member);
+                    let function = self.signature(member);
                     self.b.owner = owner;
-                    self.b.item(def).values.push(value);
+                    self.b.item(def).function = Some(function);
+                    let head = self.b.text(member);
+                    self.b.item(def).property = head.starts_with("get ");
+                    if head.starts_with("get ") {
+                        let values = self.b.code.functions[function as usize].results.to_vec();
+                        self.b.item(def).values = values;
+                    }
                 }
-                "call_signature" | "construct_signature" => {
-                    self.signature(member);
+                "call_signature" => {
+                    let function = self.signature(member);
+                    shape.calls.push(function);
+                }
+                "construct_signature" => {
+                    let function = self.signature(member);
+                    shape.constructs.push(function);
                 }
                 "index_signature" => {
                     let scope = self.open_scope();
-                    self.type_parameter(member);
+                    let clause = children(member).into_iter().find(|c| c.kind() == "mapped_type_clause");
+                    match clause {
+                        Some(clause) => mapped = self.mapped(clause, member.child_by_field_name("type")),
+                        None => {
+                            if let Some(name) = member.child_by_field_name("name") {
+                                let text = self.b.text(name);
+                                self.b.bind(text, Binding::Value(UNKNOWN));
+                            }
+                            if let Some(ty) = member.child_by_field_name("index_type") {
+                                self.ty(ty);
+                            }
+                            if let Some(ty) = member.child_by_field_name("type") {
+                                shape.index = self.ty(ty);
+                            }
+                        }
+                    }
                     self.b.scope = scope;
                 }
                 _ => {
@@ -245,5 +394,39 @@ impl Lower<'_> {
                 }
             }
         }
+        (shape, mapped)
     }
+
+    /// Walks `[K in keyof T]: value`.
+    fn mapped(&mut self, node: Node<'_>, value: Option<Node<'_>>) -> ExprId {
+        let (mut of, mut keys, mut parameter) = (UNKNOWN, UNKNOWN, UNKNOWN);
+        let name = node.child_by_field_name("name");
+        for child in children(node) {
+            if name.map(|n| n.id()) == Some(child.id()) {
+                parameter = self.b.expr(Expr::TypeParam {
+                    constraint: UNKNOWN,
+                    default: UNKNOWN,
+                });
+                let text = self.b.text(child);
+                self.b.bind(text, Binding::Value(parameter));
+            } else if child.kind() == "index_type_query" {
+                of = children(child).first().map_or(UNKNOWN, |inner| self.ty(*inner));
+            } else {
+                let ty = self.ty(child);
+                keys = if keys == UNKNOWN { ty } else { keys };
+            }
+        }
+        let value = value.map_or(UNKNOWN, |value| self.ty(value));
+        self.b.expr(Expr::Mapped {
+            of,
+            keys,
+            parameter,
+            value,
+        })
+    }
+}
+
+/// Returns the text of a string without its quotes.
+fn unquoted(text: &str) -> &str {
+    text.trim_matches(|c| matches!(c, '"' | '\'' | '`'))
 }

@@ -108,6 +108,19 @@ impl Fixture {
             .collect()
     }
 
+    /// `use > definition` for each candidate of each reference to what a query names.
+    pub fn all_targets(&self, query: &str) -> Vec<String> {
+        let items = self.ask(FindMode::References, query).items;
+        let mut found = Vec::new();
+        for item in &items {
+            for site in item.definition.iter().chain(&item.alternatives) {
+                let definition = self.name(format!("{}:{}:{}", site.path, site.line, site.column));
+                found.push(format!("{} > {definition}", self.at(item)));
+            }
+        }
+        found
+    }
+
     /// The calling functions of what a query names.
     pub fn callers(&self, query: &str) -> Vec<String> {
         let items = self.ask(FindMode::Callers, query).items;

@@ -118,6 +118,101 @@ fn run() {
 }
 
 #[test]
+fn macro_arguments_name_items_through_other_macros_and_rounds() {
+    let f = Fixture::new(
+        "//- src/lib.rs
+macro_rules! one { ($what:ident, $name:ident, $e:expr) => { #[test] fn $name() { assert_eq!($e, $what()); } }; }
+macro_rules! through { ($($tt:tt)*) => { one!(check, $($tt)*); }; }
+macro_rules! many { ($($name:ident = $e:expr),* $(,)?) => { $( pub const $name: u32 = $e; )* }; }
+fn check() -> u32 { 1 }
+through!(/*t*/passed, 1);
+many! { /*a*/FIRST = 1, /*b*/SECOND = 2 }
+fn run() -> u32 { /*1*/FIRST + /*2*/SECOND }
+",
+    );
+    assert_eq!(f.definitions("passed"), ["t"]);
+    assert_eq!(f.definitions("FIRST"), ["a"]);
+    assert_eq!(f.references("FIRST"), ["1 > a"]);
+    assert_eq!(f.references("SECOND"), ["2 > b"]);
+}
+
+#[test]
+fn items_are_found_between_lines_of_a_macros_own() {
+    let f = Fixture::new(
+        "//- src/lib.rs
+template! {
+/// A graph.
+pub trait Graph {
+    @escape [type Node]
+    @section nodelegate
+    /// A node.
+    type /*node*/Node;
+    @section self
+    fn /*first*/first(self: &Self) -> Self::/*1*/Node;
+}
+}
+fn run<G: Graph>(g: &G) -> G::/*2*/Node { g./*3*/first() }
+",
+    );
+    assert_eq!(f.references("Node"), ["1 > node", "2 > node"]);
+    assert_eq!(f.references("first"), ["3 > first"]);
+}
+
+#[test]
+fn functions_as_values_and_names_that_are_shadowed() {
+    let f = Fixture::new(
+        "//- src/lib.rs
+mod deep { pub mod deeper { pub fn /*f*/step(n: u32) -> u32 { if n > 0 { super::super::/*1*/twice(n) } else { n } } } }
+use deep::deeper::step;
+fn /*g*/twice(n: u32) -> u32 { n * 2 }
+fn apply(f: fn(u32) -> u32) -> u32 { f(1) }
+struct Holder { step: fn(u32) -> u32 }
+fn run(list: Vec<u32>) {
+    list.iter().copied().map(/*2*/step).map(/*3*/twice);
+    apply(/*4*/step);
+    let h = Holder { step: /*5*/step };
+    (h.step)(1);
+    let step = |n: u32| n;
+    step(2);
+    { let twice = 3; let _ = twice; }
+    /*6*/twice(3);
+    println!(\"{}\", if list.is_empty() { /*7*/twice(1) } else { 0 });
+}
+",
+    );
+    let free = |query: &str, mark: &str| {
+        let found = f.references(query).into_iter();
+        found.filter(|r| r.ends_with(&format!("> {mark}"))).collect::<Vec<_>>()
+    };
+    let of_step = free("step", "f");
+    for use_ in ["2", "4", "5"] {
+        assert!(of_step.contains(&format!("{use_} > f")), "{use_} in {of_step:?}");
+    }
+    // The import, and the three above.
+    assert_eq!(of_step.len(), 4);
+    assert_eq!(free("twice", "g"), ["1 > g", "3 > g", "6 > g", "7 > g"]);
+}
+
+#[test]
+fn benches_and_examples_are_crates_of_their_own() {
+    let f = Fixture::new(
+        "//- Cargo.toml
+[package]
+name = \"pack\"
+//- src/lib.rs
+pub struct Store;
+impl Store { pub fn new() -> Self { Store } pub fn /*load*/load(&self) {} }
+//- benches/speed.rs
+use pack::Store;
+fn bench() { Store::new()./*1*/load(); }
+//- examples/show.rs
+fn main() { pack::Store::new()./*2*/load(); }
+",
+    );
+    assert_eq!(f.references("load"), ["1 > load", "2 > load"]);
+}
+
+#[test]
 fn library_methods_of_the_same_name_are_not_ours() {
     let f = Fixture::new(
         "//- src/lib.rs

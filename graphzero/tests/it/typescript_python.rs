@@ -69,3 +69,169 @@ for t in [Tool(None)]:
     let importers = f.ask(FindMode::Importers, "pkg/util.py");
     assert_eq!(importers.items[0].path, "pkg/core.py");
 }
+
+#[test]
+fn typescript_declarations_under_one_name_are_one_symbol() {
+    let f = Fixture::new(
+        "//- src/a.ts
+export const /*value*/Kind = { a: 'a' } as const
+export type /*type*/Kind = keyof typeof /*1*/Kind
+export function /*first*/pick(x: string): string
+export function /*second*/pick(x: number): number
+export function /*body*/pick(x: any): any { return x }
+//- src/b.ts
+import { Kind, pick } from './a'
+const x: /*2*/Kind = 'a'
+/*3*/pick(1)
+",
+    );
+    let sites = |query: &str, at: &str| {
+        let found = f.all_targets(query);
+        found
+            .into_iter()
+            .filter(|t| t.starts_with(&format!("{at} > ")))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(sites("Kind", "1"), ["1 > value", "1 > type"]);
+    assert_eq!(sites("Kind", "2"), ["2 > value", "2 > type"]);
+    assert_eq!(sites("pick", "3"), ["3 > first", "3 > second", "3 > body"]);
+}
+
+#[test]
+fn typescript_type_parameters_are_followed() {
+    let f = Fixture::new(
+        "//- src/a.ts
+interface Box<T, R = T> { /*inner*/inner: T; other: R; /*self*/self(): this; map<U>(f: (x: T) => U): Box<U> }
+interface Leaf { /*leaf*/leaf: string }
+interface Named extends Box<Leaf> { /*own*/own: number }
+type Pair<A, B> = { /*left*/left: A; right: B }
+type Loose<T> = { [K in keyof T]?: T[K] }
+declare function wrap<T>(value: T): Box<T>
+declare function build<T>(name: string, init: (it: T) => void): Box<T>
+function run(n: Named, p: Pair<Leaf, Named>, l: Loose<Leaf>) {
+  n.inner./*1*/leaf
+  n.other./*2*/leaf
+  n./*3*/self()./*4*/own
+  p./*5*/left./*6*/leaf
+  p.right./*7*/own
+  l./*8*/leaf
+  wrap(p.right).inner./*9*/own
+  n.map(x => { x./*10*/leaf; return p }).inner./*11*/left
+}
+const made: Box<Leaf> = build('n', it => { it./*12*/leaf })
+type Part = Pair<Leaf, 1>['left']
+function more(p: Part, all: Leaf[]) {
+  p./*13*/leaf
+  all.filter(x => x./*14*/leaf).forEach(x => x./*15*/leaf)
+  all.find(x => x.leaf)./*16*/leaf
+}
+",
+    );
+    let uses = |query: &str| {
+        let found = f.references(query).into_iter();
+        found
+            .filter_map(|r| r.split(' ').next()?.parse::<u32>().ok())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(uses("Leaf.leaf"), [1, 2, 6, 8, 10, 12, 13, 14, 15, 16]);
+    assert_eq!(uses("Named.own"), [4, 7, 9]);
+    assert_eq!(uses("left"), [5, 11]);
+    assert_eq!(uses("self"), [3]);
+}
+
+#[test]
+fn typescript_places_expect_types_and_conditions_narrow() {
+    let f = Fixture::new(
+        "//- src/a.ts
+interface Opts { /*size*/size: number; done?: (r: Result) => void }
+interface Result { /*text*/text: string }
+type Shape = { /*k1*/kind: 'circle'; /*radius*/radius: number } | { /*k2*/kind: 'square'; /*side*/side: number }
+class Plain { /*plain*/plain = 1 }
+declare function isResult(x: unknown): x is Result
+function start(o: Opts): Opts { return { /*1*/size: 1, done: r => r./*2*/text } }
+start({ /*3*/size: 2 })
+const o: Opts = { /*4*/size: 3 }
+function area(s: Shape, x: unknown) {
+  if (s.kind === 'circle') { s./*5*/radius } else { s./*6*/side }
+  switch (s.kind) { case 'square': s./*7*/side; break }
+  if (isResult(x)) x./*8*/text
+  if (x instanceof Plain) x./*9*/plain
+  if (s.kind === 'circle') return s.radius
+  return s./*10*/side
+}
+",
+    );
+    let uses = |query: &str| {
+        let found = f.references(query).into_iter();
+        found
+            .filter_map(|r| r.split(' ').next()?.parse::<u32>().ok())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(uses("size"), [1, 3, 4]);
+    assert_eq!(uses("text"), [2, 8]);
+    assert_eq!(uses("radius")[..1], [5]);
+    assert_eq!(uses("side"), [6, 7, 10]);
+    assert_eq!(uses("plain"), [9]);
+}
+
+#[test]
+fn typescript_signatures_need_no_semicolons() {
+    let f = Fixture::new(
+        "//- src/a.ts
+export interface Make {
+  <A>(a: A): A
+
+  <B extends Made>(b: B): Made<
+    B
+  >
+}
+export interface /*made*/Made<T = 1> {}
+",
+    );
+    assert_eq!(f.definitions("Made"), ["made"]);
+    assert!(f.ask(FindMode::Definitions, "Made").coverage.skipped.is_empty());
+}
+
+#[test]
+fn python_sites_of_one_symbol() {
+    let f = Fixture::new(
+        "//- a.py
+from typing import overload
+@overload
+def /*first*/load(x: int) -> int: ...
+@overload
+def /*second*/load(x: str) -> str: ...
+def /*body*/load(x): return x
+/*1*/load(1)
+flag = False
+if /*2*/flag:
+    /*3*/flag = True
+def change():
+    global flag
+    /*4*/flag = None
+",
+    );
+    assert_eq!(f.definitions("load"), ["first", "second", "body"]);
+    assert_eq!(f.references("load"), ["second > first", "body > first", "1 > first"]);
+    let listed = f.ask(FindMode::Symbols, "load").items.len();
+    assert_eq!(listed, 1);
+    let flag: Vec<String> = f.references("flag").iter().map(|r| r[..1].to_owned()).collect();
+    assert_eq!(flag, ["2", "3", "4"]);
+}
+
+#[test]
+fn python_annotations_in_quotes_are_code() {
+    let f = Fixture::new(
+        "//- a.py
+import typing as t
+class /*Tree*/Tree:
+    def /*walk*/walk(self): pass
+def run(a: 't.Optional[/*1*/Tree]', b: 't.Callable[[/*2*/Tree], int]') -> '/*3*/Tree':
+    a./*4*/walk()
+    return a
+run(None, None)./*5*/walk()
+",
+    );
+    assert_eq!(f.references("Tree"), ["1 > Tree", "2 > Tree", "3 > Tree"]);
+    assert_eq!(f.references("walk"), ["4 > walk", "5 > walk"]);
+}

@@ -15,7 +15,7 @@ use super::package;
 use crate::cargo::workspace;
 
 /// Messages that the classes name; what they refer to comes with them.
-const ROOTS: [&str; 14] = [
+const ROOTS: [&str; 15] = [
     "KernelOptions",
     "ExecuteOptions",
     "UndoOptions",
@@ -30,6 +30,7 @@ const ROOTS: [&str; 14] = [
     "EffectRecord",
     "Reconciled",
     "ChannelConfig",
+    "Plan",
 ];
 
 /// Names that TypeScript's users know by others.
@@ -80,7 +81,8 @@ const MEMBERS: [(&str, &str, &str); 8] = [
 /// The file as it must be.
 pub fn generate() -> Result<String> {
     let mut definitions = BTreeMap::new();
-    for directory in ["zerostack/src/outbox", "contracts/src", "zerostack/node/src"] {
+    // A message of the contracts goes before anything of its name elsewhere.
+    for directory in ["contracts/src", "zerostack/node/src", "zerostack/src/outbox"] {
         for entry in fs_err::read_dir(workspace().join(directory))? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == "rs") {
@@ -123,7 +125,7 @@ fn read(path: &Path, definitions: &mut BTreeMap<String, Item>) -> Result<()> {
             Item::Macro(item) if item.mac.path.is_ident("error_kinds") => "ErrorKind".to_owned(),
             _ => continue,
         };
-        definitions.insert(name, item);
+        definitions.entry(name).or_insert(item);
     }
     Ok(())
 }

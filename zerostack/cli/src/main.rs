@@ -4,6 +4,7 @@
 //! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
 
 mod doctor;
+mod effects;
 mod exec;
 mod log;
 mod mcp;
@@ -35,6 +36,8 @@ enum Command {
     Log(log::Log),
     /// Check every stored object and journal frame.
     Verify(doctor::Verify),
+    /// List, reconcile, abandon or retry effects on the outside world.
+    Effects(effects::EffectsCommand),
     /// Serve the Model Context Protocol on standard input and output, with one tool: execute_cell.
     Mcp(mcp::Mcp),
     /// Say what this machine allows and how the store is.
@@ -78,6 +81,7 @@ fn main() -> ExitCode {
         Command::Plan(plan) => plan.run(),
         Command::Log(log) => log.run(),
         Command::Verify(verify) => verify.run(),
+        Command::Effects(effects) => effects.run(),
         Command::Mcp(mcp) => mcp.run(),
         Command::Doctor(doctor) => doctor.run(),
     }

@@ -112,6 +112,10 @@ class ZeroKernel {
     return interrupt === undefined ? started.answer : interrupt[WATCH](started);
   }
 
+  async plan(source) {
+    return this.#call('plan', { source: string(source, 'source', 'the body of the cell') });
+  }
+
   undo(event, options) {
     return this.#call('undo', { event, options });
   }

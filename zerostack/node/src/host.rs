@@ -99,6 +99,10 @@ impl Host {
                     Err(error) => Response::rejected(error),
                 })
             }
+            "plan" => {
+                let Source { source } = from_text(arguments)?;
+                text(&self.kernel()?.plan_cell(&source)?)
+            }
             "initialize" | "status" => text(&status(&self.kernel()?)?),
             "undo" => {
                 let Undo { event, options } = from_text(arguments)?;
@@ -200,6 +204,12 @@ impl Host {
         *lock(&self.state) = State::Closed;
         text(&left)
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Source {
+    source: String,
 }
 
 #[derive(Deserialize)]

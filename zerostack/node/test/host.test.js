@@ -66,6 +66,16 @@ test('a fork goes its own way, and an attached one ends with its parent', async 
   assert.equal(await value(detached, "return z.read('a')"), '1');
 });
 
+test('a plan names the calls of a cell without running it', async (t) => {
+  const { kernel } = workspace(t, { a: '1' });
+  const plan = await kernel.plan("const text = await z.read('a'); await z.edit('a', { content: text })");
+  assert.deepEqual(plan.operations.map((planned) => planned.operation), ['read', 'edit']);
+  assert.deepEqual(plan.operations[0].arguments, { listed: [{ literal: 'a' }] });
+  assert.equal(plan.operations[1].location.line, 1);
+  await assert.rejects(kernel.plan('return ('), { kind: 'syntax' });
+  await assert.rejects(kernel.plan(7), { kind: 'invalid_input' });
+});
+
 test('undo takes back what a cell committed, whole or by path, and can be undone', async (t) => {
   const { kernel, content } = workspace(t, { a: '1\n', b: '1\n' });
   const { event } = await kernel.executeCell(`
@@ -138,13 +148,10 @@ test('what a command reads is what the host gives it', async (t) => {
 test('an interrupt ends the command, and the cell goes on', async (t) => {
   const { kernel } = workspace(t);
   const interrupt = new Interrupt();
-  const answer = value(kernel, "return (await z.run('sleep 60')).reason", { interrupt });
-  let ended = 0;
-  for (let tries = 0; ended === 0 && tries < 100; tries++) {
-    await sleep(50);
-    ended = interrupt.fire();
-  }
-  assert.deepEqual([ended, await answer, interrupt.fire()], [1, 'cancelled', 0]);
+  const ended = [];
+  const onOutput = () => ended.push(interrupt.fire());
+  const reason = await value(kernel, "return (await z.run('echo up; sleep 60')).reason", { interrupt, onOutput });
+  assert.deepEqual([ended, reason, interrupt.fire()], [[1], 'cancelled', 0]);
 });
 
 test('a policy may take its time, and what it refuses does not happen', async (t) => {

@@ -45,7 +45,7 @@ test('both packages install offline into an empty folder and run, through requir
     assert.equal(manifest.devDependencies, undefined);
   }
   assert.deepEqual(fs.readdirSync(path.join(installed, 'zero-kernel-linux-x64-gnu')).sort(), [
-    'LICENSE', 'package.json', FILE, 'zero-supervisor',
+    'LICENSE', 'THIRD_PARTY.md', 'package.json', FILE, 'zero-supervisor',
   ].sort());
 
   const cell = "kernel.executeCell(\"await z.edit('a', { create: '1' }); return (await z.run('cat a')).stdout\")";

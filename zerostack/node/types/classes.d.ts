@@ -18,6 +18,12 @@ export class ZeroKernel {
    */
   executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
 
+  /**
+   * Says which calls of `z` a cell can make, without running it; no call that it makes is missing. Rejected with `syntax` for
+   * what does not parse.
+   */
+  plan(source: string): Promise<Plan>;
+
   /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
   undo(event: string, options?: UndoOptions): Promise<UndoReport>;
 

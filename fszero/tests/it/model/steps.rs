@@ -83,17 +83,17 @@ impl Run {
                 &json!({"path": path, "insertAfter": "two", "content": "2½", "expect": any}),
                 |m| {
                     m.edit(path, |b| {
-                        let t = String::from_utf8(b.to_vec()).map_err(|_| Refused)?;
-                        if t.matches("two").count() != 1 {
+                        let mut places = (0..b.len()).filter(|&at| b[at..].starts_with(b"two"));
+                        let (Some(at), None) = (places.next(), places.next()) else {
                             return Err(Refused);
-                        }
-                        let at = t.find("two").unwrap();
-                        let end = if t.contains("\r\n") { "\r\n" } else { "\n" };
-                        Ok(match t[at..].find('\n') {
-                            Some(next) => format!("{}2½{end}{}", &t[..at + next + 1], &t[at + next + 1..]),
-                            None => format!("{t}{end}2½"),
-                        }
-                        .into_bytes())
+                        };
+                        let crlf = b.windows(2).any(|pair| pair == b"\r\n");
+                        let end: &[u8] = if crlf { b"\r\n" } else { b"\n" };
+                        let line = "2½".as_bytes();
+                        Ok(match b[at..].iter().position(|&b| b == b'\n') {
+                            Some(next) => [&b[..at + next + 1], line, end, &b[at + next + 1..]].concat(),
+                            None => [b, end, line].concat(),
+                        })
                     })
                 },
             ),
@@ -363,10 +363,19 @@ fn whole(old: &[u8], text: &str) -> Vec<u8> {
 }
 
 fn replace_one(bytes: &[u8], find: &str, replacement: &str, all: bool) -> Result<Vec<u8>, Refused> {
-    let text = String::from_utf8(bytes.to_vec()).map_err(|_| Refused)?;
-    let count = text.matches(find).count();
+    let (mut out, mut at, mut count) = (Vec::new(), 0, 0);
+    while at < bytes.len() {
+        if bytes[at..].starts_with(find.as_bytes()) {
+            out.extend_from_slice(replacement.as_bytes());
+            at += find.len();
+            count += 1;
+        } else {
+            out.push(bytes[at]);
+            at += 1;
+        }
+    }
     if count == 0 || (!all && count != 1) {
         return Err(Refused);
     }
-    Ok(text.replace(find, replacement).into_bytes())
+    Ok(out)
 }

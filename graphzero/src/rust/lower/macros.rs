@@ -118,7 +118,15 @@ impl Lower<'_, '_, '_> {
                 return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
             }
         }
-        // Items with marks of the macro's own among them are still items.
+        // Lines with marks of the macro's own (`@section private`) stand among items.
+        if let Some(plain) = unmarked(&content)
+            && let Some((source, prefix, parsed)) = self.reparse(&plain, Reading::Statements, true)
+        {
+            let span = self.span(tree);
+            self.facts.opaque(span);
+            return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
+        }
+        // Items with other marks of the macro's own among them are still items.
         if let Some((source, prefix, parsed)) = self.reparse(&content, Reading::Statements, true) {
             let span = self.span(tree);
             self.facts.opaque(span);
@@ -315,6 +323,22 @@ impl Lower<'_, '_, '_> {
             }
         }
     }
+}
+
+/// Blanks the lines that begin with `@` and a name; returns nothing if there are none.
+fn unmarked(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut found = false;
+    for line in text.split_inclusive('\n') {
+        let mark = line.trim_start().strip_prefix('@').and_then(|rest| rest.chars().next());
+        if mark.is_some_and(|c| c.is_alphabetic() || c == '_') {
+            found = true;
+            plain.extend(line.bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }));
+        } else {
+            plain.push_str(line);
+        }
+    }
+    found.then_some(plain)
 }
 
 /// Tells whether a list of statements holds items, and little that is wrong.

@@ -5,7 +5,7 @@ use tree_sitter::Node;
 use super::Lower;
 use crate::facts::{DefId, Kind, NONE, Span};
 use crate::objects::build::{UNKNOWN, children};
-use crate::objects::code::{Binding, Export, Exported, Import, Link};
+use crate::objects::code::{Binding, Export, Exported, Expr, Import, Link};
 
 impl Lower<'_> {
     /// Walks a declaration; returns false if the node is none.
@@ -23,11 +23,11 @@ impl Lower<'_> {
                 self.declare(name, def, node);
                 if node.kind() == "function_signature" {
                     let owner = std::mem::replace(&mut self.b.owner, def);
-                    let value = self.signature(node);
+                    let function = self.signature(node);
                     self.b.owner = owner;
-                    self.b.item(def).values.push(value);
+                    self.b.item(def).function = Some(function);
                 } else {
-                    self.function_body(node, Some(def));
+                    self.function_body(node, Some(def), UNKNOWN);
                 }
             }
             "class_declaration" | "abstract_class_declaration" => {
@@ -47,7 +47,9 @@ impl Lower<'_> {
                 self.declare(name, def, node);
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let scope = self.open_scope();
-                self.type_parameters(node);
+                let this = self.this.replace(def);
+                let generics = self.type_parameters(node);
+                self.b.item(def).generics = generics;
                 let mut bases = Vec::new();
                 for clause in children(node) {
                     if clause.kind() == "extends_type_clause" {
@@ -58,8 +60,11 @@ impl Lower<'_> {
                 }
                 self.b.item(def).bases = bases;
                 if let Some(body) = body {
-                    self.type_body(body);
+                    let (shape, _) = self.type_body(body);
+                    let shape = self.b.shape(shape);
+                    self.b.item(def).shape = Some(shape);
                 }
+                self.this = this;
                 self.b.scope = scope;
                 self.b.owner = owner;
             }
@@ -71,7 +76,8 @@ impl Lower<'_> {
                 self.declare(name, def, node);
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let scope = self.open_scope();
-                self.type_parameters(node);
+                let generics = self.type_parameters(node);
+                self.b.item(def).generics = generics;
                 let value = node
                     .child_by_field_name("value")
                     .map_or(UNKNOWN, |value| self.ty(value));
@@ -119,7 +125,11 @@ impl Lower<'_> {
         let own = def.unwrap_or(self.b.owner);
         let owner = std::mem::replace(&mut self.b.owner, own);
         let scope = self.open_scope();
-        self.type_parameters(node);
+        let this = std::mem::replace(&mut self.this, def);
+        let generics = self.type_parameters(node);
+        if let Some(def) = def {
+            self.b.item(def).generics = generics;
+        }
         let mut bases = Vec::new();
         for child in children(node) {
             match child.kind() {
@@ -127,14 +137,14 @@ impl Lower<'_> {
                     for clause in children(child) {
                         match clause.kind() {
                             "extends_clause" => {
-                                bases.push(self.field(clause, "value"));
-                                for arg in clause
-                                    .child_by_field_name("type_arguments")
-                                    .map(children)
-                                    .unwrap_or_default()
-                                {
-                                    self.ty(arg);
-                                }
+                                let of = self.field(clause, "value");
+                                let args = clause.child_by_field_name("type_arguments").map(children);
+                                let args: Vec<_> = args.unwrap_or_default().into_iter().map(|a| self.ty(a)).collect();
+                                bases.push(if args.is_empty() {
+                                    of
+                                } else {
+                                    self.b.expr(Expr::Apply { of, args: args.into() })
+                                });
                             }
                             "implements_clause" => {
                                 for base in children(clause) {
@@ -160,6 +170,7 @@ impl Lower<'_> {
             self.class_member(member, def);
         }
         self.functions = functions;
+        self.this = this;
         self.b.class = class;
         self.b.scope = scope;
         self.b.owner = owner;
@@ -175,7 +186,7 @@ impl Lower<'_> {
         match member.kind() {
             "method_definition" | "method_signature" | "abstract_method_signature" => {
                 let Some(name) = plain.filter(|_| class.is_some()) else {
-                    self.function_body(member, None);
+                    self.function_body(member, None, UNKNOWN);
                     return;
                 };
                 let kind = match self.b.text(name) {
@@ -192,12 +203,13 @@ impl Lower<'_> {
                     .any(|word| matches!(word, "get" | "set"));
                 self.b.item(def).property = accessor && kind == Kind::Method;
                 if member.kind() == "method_definition" {
-                    self.function_body(member, Some(def));
+                    self.function_body(member, Some(def), UNKNOWN);
                 } else {
                     let owner = std::mem::replace(&mut self.b.owner, def);
-                    let value = self.signature(member);
+                    let function = self.signature(member);
                     self.b.owner = owner;
-                    self.b.item(def).values.push(value);
+                    self.b.item(def).values = self.b.code.functions[function as usize].results.to_vec();
+                    self.b.item(def).function = Some(function);
                 }
             }
             "public_field_definition" | "field_definition" => {
@@ -209,7 +221,9 @@ impl Lower<'_> {
                 self.complete(def, member);
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let ty = member.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
-                let value = self.field(member, "value");
+                let value = member
+                    .child_by_field_name("value")
+                    .map_or(UNKNOWN, |value| self.expr_as(value, ty));
                 self.b.owner = owner;
                 self.b.item(def).values.push(if ty == UNKNOWN { value } else { ty });
             }
@@ -291,9 +305,11 @@ impl Lower<'_> {
                 let owner = std::mem::replace(&mut self.b.owner, def);
                 let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
                 match function {
-                    Some(function) => self.function_body(function, Some(def)),
+                    Some(function) => {
+                        self.function_body(function, Some(def), ty);
+                    }
                     None => {
-                        let value = value.map_or(UNKNOWN, |value| self.expr(value));
+                        let value = value.map_or(UNKNOWN, |value| self.expr_as(value, ty));
                         self.b.item(def).values.push(if ty == UNKNOWN { value } else { ty });
                     }
                 }
@@ -302,7 +318,7 @@ impl Lower<'_> {
             }
         }
         let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
-        let value = value.map_or(UNKNOWN, |value| self.expr(value));
+        let value = value.map_or(UNKNOWN, |value| self.expr_as(value, ty));
         self.pattern(name, if ty == UNKNOWN { value } else { ty });
     }
 

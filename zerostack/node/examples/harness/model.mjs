@@ -15,12 +15,12 @@ const { entries } = await z.read('.', { recursive: true });
 return { files: entries.filter((entry) => entry.kind === 'file').map((entry) => entry.path), log: await z.read('run.log') };`,
       };
     case 2: {
-      // The answer came back cut. Its whole, as JSON, is behind the handle that stands in it.
+      // The log came back as a view of itself. Its whole is behind the handle that stands in the answer.
       const [handle] = last(conversation).handles;
       return {
-        why: 'The log was cut. What failed in it, by the handle of the whole answer, and the code that it names.',
+        why: 'The log was cut. What failed in it, by its handle, and the code that it names.',
         cell: `
-const { log } = JSON.parse(await z.read('${handle}'));
+const log = await z.read('${handle}');
 const failures = log.split('\\n').filter((line) => line.startsWith('FAIL'));
 const named = failures[0].match(/in (\\w+):/)[1];
 const { items } = await z.find(named, { mode: 'definitions' });
