@@ -69,7 +69,9 @@ pub(crate) struct Private {
     root_mode: u32,
     /// Files of the upper layer by path, as they were last collected: a stamp, and what they hold.
     known: HashMap<WorkspacePath, (u128, Node)>,
-    /// When the present view was opened, in nanoseconds since 1970; none while no command runs.
+    /// What the live tree holds was taken for known at this time, in nanoseconds since 1970.
+    ready: i128,
+    /// That time for the present view; none while no command runs.
     since: Option<i128>,
     /// Changed by a command, and in the live tree too.
     pub doubts: Vec<PathConflict>,
@@ -249,6 +251,7 @@ impl Private {
             laid: Overlay::default(),
             root_mode,
             known: HashMap::new(),
+            ready: now(),
             since: None,
             doubts: Vec::new(),
             carried: BTreeMap::new(),
@@ -262,7 +265,7 @@ impl Private {
 
     /// Lays what is staged into the upper layer, and says what is to be mounted.
     pub fn open(&mut self, staged: &Overlay, token: &CancelToken) -> Result<CommandView, Error> {
-        let since = now();
+        let since = self.ready;
         let through = through::through(&self.shared, staged, token)?;
         self.lay(staged, token)?;
         let fail = |e: std::io::Error| io(&e, "making a private view of", &WorkspacePath::root());

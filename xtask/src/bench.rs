@@ -13,11 +13,12 @@ use crate::cargo::{cargo, output, run, workspace};
 use crate::node;
 
 /// Name of a bench, and the package that has it.
-const BENCHES: [(&str, &str); 6] = [
+const BENCHES: [(&str, &str); 7] = [
     ("frame", "zerostack"),
     ("cell", "zerostack"),
     ("fs", "fszero"),
     ("run", "zero-supervisor"),
+    ("run", "zerostack"),
     ("graph", "graphzero"),
     ("tokens", "tokenzero"),
 ];

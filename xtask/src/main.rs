@@ -82,7 +82,7 @@ enum Chore {
     },
     /// Run the slow sweeps.
     Soak {
-        /// all, frame, cell, shell, fs, process, graph or tokens.
+        /// all, frame, cell, shell, outbox, fs, process, graph or tokens.
         #[arg(default_value = "all")]
         name: String,
     },

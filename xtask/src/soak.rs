@@ -39,6 +39,18 @@ const SOAKS: &[Soak] = &[
         arguments: &["hub_shell"],
     },
     Soak {
+        name: "outbox",
+        package: "zerostack",
+        // Two hosts of 1,000 cells each, killed 20 times; every pair of steps to die at, on both stores.
+        environment: &[
+            ("ZEROSTACK_CELLS", "1000"),
+            ("ZEROSTACK_KILLS", "20"),
+            ("ZEROSTACK_SOAK", "1"),
+        ],
+        arguments: &["outbox", "--test-threads=2"],
+        features: "postgres,object-store",
+    },
+    Soak {
         name: "fs",
         package: "fszero",
         features: "",
@@ -50,8 +62,8 @@ const SOAKS: &[Soak] = &[
         package: "zero-supervisor",
         features: "",
         environment: &[("ZEROSTACK_SOAK", "50")],
-        // More at once would measure the machine rather than the supervisor.
-        arguments: &["--test-threads=2"],
+        // One at a time: each test counts the children of its process.
+        arguments: &["--test-threads=1"],
     },
     Soak {
         name: "graph",

@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::Value;
 use zero_contracts::response::Outcome;
 use zero_contracts::{CancelToken, FileEngine, Operation, SourceView};
-use zerostack::{KernelConfig, Policy, StoreLocation, ZeroKernel};
+use zerostack::{Capture, KernelConfig, Policy, StoreLocation, ZeroKernel};
 
 /// Cells per case.
 const CELLS: usize = 15;
@@ -31,13 +31,19 @@ impl Policy for Clock {
 }
 
 fn main() {
-    for (name, files) in [("empty workspace", 0), ("10,000 files", FILES)] {
+    for (capture, files) in [
+        (Capture::PreferPrivate, 0),
+        (Capture::PreferPrivate, FILES),
+        (Capture::Baseline, 0),
+        (Capture::Baseline, FILES),
+    ] {
         let root = tempfile::tempdir().expect("a temporary directory");
         fill(root.path(), files);
         let clock = Arc::new(Clock::default());
         let config = KernelConfig {
             store: StoreLocation::Transient,
             policy: Some(Arc::clone(&clock) as Arc<dyn Policy>),
+            capture,
             ..KernelConfig::new(root.path())
         };
         let kernel = ZeroKernel::open(config).expect("the kernel opens");
@@ -55,6 +61,11 @@ fn main() {
                 .collect::<Vec<_>>()
         };
         let cold = cell();
+        let name = format!(
+            "{}, {}",
+            if files == 0 { "empty workspace" } else { "10,000 files" },
+            tier(&kernel)
+        );
         let (mut firsts, mut laters, mut floors, mut walks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let live = fszero::FsZero::open(fszero::FsConfig::new(root.path(), root.path().with_extension("walks")))
             .expect("the engine opens")
@@ -87,6 +98,56 @@ fn main() {
             );
         }
         let _ = std::fs::remove_dir_all(root.path().with_extension("walks"));
+    }
+    codemod();
+}
+
+/// The tier that commands of this kernel get, in words.
+fn tier(kernel: &ZeroKernel) -> String {
+    let response = kernel.execute_cell("await z.run(['true'])");
+    let tier = serde_json::to_value(response.effects.capture).expect("a word");
+    format!("tier {}", tier.as_str().unwrap_or_default())
+}
+
+/// A thousand files changed by `sed -i`, with the commit, against the same without a kernel.
+fn codemod() {
+    const CHANGED: usize = 1_000;
+    const SAMPLES: usize = 7;
+    for capture in [Capture::PreferPrivate, Capture::Baseline] {
+        let (root, plain) = (
+            tempfile::tempdir().expect("a temporary directory"),
+            tempfile::tempdir().expect("a temporary directory"),
+        );
+        fill(root.path(), CHANGED);
+        fill(plain.path(), CHANGED);
+        let kernel = ZeroKernel::open(KernelConfig {
+            store: StoreLocation::Transient,
+            capture,
+            ..KernelConfig::new(root.path())
+        })
+        .expect("the kernel opens");
+        let name = tier(&kernel);
+        let (mut ours, mut floors) = (Vec::new(), Vec::new());
+        for n in 0..SAMPLES {
+            let line = format!("sed -i 's/content.*of/content {n} of/' d*/*.txt");
+            floors.push(time(|| {
+                let done = Command::new("sh")
+                    .args(["-c", &line])
+                    .current_dir(plain.path())
+                    .status();
+                assert!(done.expect("sh").success());
+            }));
+            ours.push(time(|| {
+                let response = kernel.execute_cell(&format!("await z.run({})", Value::from(line.as_str())));
+                assert_eq!(response.outcome, Outcome::Completed, "{:?}", response.error);
+                assert_eq!(response.effects.receipts, CHANGED as u64);
+            }));
+        }
+        row(
+            &format!("1,000 files by sed -i and their commit, {name}, against sed -i"),
+            &ours,
+            median(&floors),
+        );
     }
 }
 

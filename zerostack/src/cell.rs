@@ -79,6 +79,8 @@ pub struct Cell {
     view: RwLock<Arc<dyn SourceView>>,
     /// Whether anything was looked at in the tree.
     looked: AtomicBool,
+    /// The state root that belongs to what was looked at in the tree.
+    root_seen: Mutex<Option<Digest>>,
     gate: Gate,
 }
 
@@ -208,6 +210,7 @@ impl Cell {
             bytes_read: AtomicU64::new(0),
             view,
             looked: AtomicBool::new(false),
+            root_seen: Mutex::new(head.state),
             gate: Gate::default(),
         }
     }
@@ -216,6 +219,12 @@ impl Cell {
     pub fn view(&self) -> Arc<dyn SourceView> {
         self.looked.store(true, Ordering::Relaxed);
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Whether what the cell saw of the tree and what it saw of the state, if it saw both, belong together as `root` does
+    /// now: no commit of the session came between.
+    pub fn saw_as_one(&self, facts: &Facts, root: Option<Digest>) -> bool {
+        !self.has_looked() || (facts.base() == root && *lock(&self.root_seen) == root)
     }
 
     /// Whether the cell looked at the tree.
@@ -235,6 +244,10 @@ impl Cell {
             return Ok(Arc::clone(lease));
         }
         let lease = Arc::new(self.kernel.acquire(&self.id, token)?);
+        if !self.has_looked() {
+            // What others committed meanwhile is what this cell will see.
+            *lock(&self.root_seen) = self.kernel.sessions.head(&self.session)?.state;
+        }
         *slot = Some(Arc::clone(&lease));
         Ok(lease)
     }
@@ -286,7 +299,13 @@ impl Cell {
     pub fn with_facts<T>(&self, work: impl FnOnce(&mut Facts) -> Result<T>) -> Result<T> {
         let mut slot = lock(&self.facts);
         if slot.is_none() {
-            *slot = Some(Facts::load(self.head.state, &*self.kernel.objects)?);
+            // As they stand now: a cell that waited for the workspace goes on from what it waited for.
+            self.kernel.sessions.catch_up(&*self.kernel.files)?;
+            let head = self.kernel.sessions.head(&self.session)?;
+            if !self.has_looked() {
+                *lock(&self.root_seen) = head.state;
+            }
+            *slot = Some(Facts::load(head.state, &*self.kernel.objects)?);
         }
         match slot.as_mut() {
             Some(facts) => work(facts),

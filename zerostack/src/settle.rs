@@ -354,12 +354,13 @@ fn publish(
 fn new_state(cell: &Cell, head: Head) -> Result<Option<Digest>> {
     let facts = lock(&cell.facts);
     match &*facts {
-        // A cell that saw the tree, too, must have seen both as one commit left them.
-        Some(facts) if facts.base() != head.state && (facts.is_changed() || cell.has_looked()) => Err(Error::new(
-            ErrorKind::Conflict,
-            "the session's state was changed by another cell meanwhile",
-        )
-        .retryable(true)),
+        Some(facts) if (facts.is_changed() && facts.base() != head.state) || !cell.saw_as_one(facts, head.state) => {
+            Err(Error::new(
+                ErrorKind::Conflict,
+                "the session's state was changed by another cell meanwhile",
+            )
+            .retryable(true))
+        }
         Some(facts) if facts.is_changed() => facts.store(&*cell.kernel.objects),
         _ => Ok(head.state),
     }

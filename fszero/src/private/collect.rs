@@ -82,6 +82,7 @@ impl Private {
         let receipts = collection.receipts;
         self.laid = stager.work.overlay.clone();
         self.since = None;
+        self.ready = now();
         Ok(receipts)
     }
 }
@@ -152,15 +153,15 @@ impl Collection<'_, '_> {
     }
 
     fn whiteout(&mut self, path: &WorkspacePath, rules: &Rules) -> Result<(), Error> {
-        if self.is_as_laid(path, None) {
-            return Ok(());
-        }
         let Some(before) = self.stager.look(path)? else {
             return Ok(());
         };
         if before != EntryKind::Directory && !is_rules(path) && rules.ignores(path, false) {
             self.stager.work.overlay.set(path.clone(), Slot::Absent);
             self.private.carried.insert(path.clone(), None);
+            return Ok(());
+        }
+        if self.is_as_laid(path, None) {
             return Ok(());
         }
         self.remove(path)

@@ -10,6 +10,7 @@ mod hostile;
 mod keeping;
 mod losses;
 mod model;
+mod private;
 mod scenarios;
 mod support;
 mod sweep;

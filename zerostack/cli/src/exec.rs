@@ -11,6 +11,7 @@ use zerostack::contracts::response::Outcome;
 use zerostack::contracts::{CancelToken, Error, Response};
 use zerostack::{CellOptions, ZeroKernel};
 
+use crate::effects::Channels;
 use crate::{Workspace, fail, print, source};
 
 /// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
@@ -25,6 +26,8 @@ fn reject(error: Error) -> ExitCode {
 pub struct Exec {
     #[command(flatten)]
     workspace: Workspace,
+    #[command(flatten)]
+    channels: Channels,
     /// The cell's file.
     #[arg(long, value_name = "CELL")]
     file: Option<PathBuf>,
@@ -58,7 +61,11 @@ impl Exec {
                 return ExitCode::from(2);
             }
         };
-        let kernel = match self.workspace.config().and_then(ZeroKernel::open) {
+        let kernel = self.workspace.config().and_then(|mut config| {
+            self.channels.apply(&mut config)?;
+            ZeroKernel::open(config)
+        });
+        let kernel = match kernel {
             Ok(kernel) => kernel,
             Err(error) => return reject(error),
         };

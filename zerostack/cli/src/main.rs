@@ -4,6 +4,7 @@
 //! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
 
 mod doctor;
+mod effects;
 mod exec;
 mod log;
 mod mcp;
@@ -44,6 +45,8 @@ enum Command {
     Gc(store::Gc),
     /// Bring an older store to the format of this build.
     Migrate(store::Migrate),
+    /// List, reconcile, abandon or retry effects on the outside world.
+    Effects(effects::EffectsCommand),
     /// Serve the Model Context Protocol on standard input and output, with one tool: execute_cell.
     Mcp(mcp::Mcp),
     /// Say what this machine allows and how the store is.
@@ -90,6 +93,7 @@ fn main() -> ExitCode {
         Command::Verify(verify) => verify.run(),
         Command::Gc(gc) => gc.run(),
         Command::Migrate(migrate) => migrate.run(),
+        Command::Effects(effects) => effects.run(),
         Command::Mcp(mcp) => mcp.run(),
         Command::Doctor(doctor) => doctor.run(),
     }

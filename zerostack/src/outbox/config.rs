@@ -26,6 +26,9 @@ pub struct Effects {
     /// Time to live of the lease under which a channel is used: how long a dispatcher on another machine that died keeps
     /// the others waiting. 30 s by default.
     pub lease_ttl: Duration,
+    /// Whether opening a kernel reconciles; it should, unless the host calls [`crate::ZeroKernel::reconcile`] itself. True by
+    /// default.
+    pub reconcile_at_opening: bool,
     /// Stands after every step of a dispatch: for fault injection.
     pub gate: Option<Arc<dyn EffectGate>>,
 }
@@ -39,6 +42,7 @@ impl Default for Effects {
             ceiling: 5,
             timeout: Duration::from_secs(30),
             lease_ttl: Duration::from_secs(30),
+            reconcile_at_opening: true,
             gate: None,
         }
     }

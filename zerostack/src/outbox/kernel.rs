@@ -85,7 +85,8 @@ impl Kernel {
 
     /// Settles what is pending when a kernel opens; nobody is waited for, and a failure is for the next one.
     pub(crate) fn reconcile_at_opening(&self) {
-        if self.outbox.config.channels.is_empty() && !self.outbox.replicates() {
+        let config = &self.outbox.config;
+        if !config.reconcile_at_opening || (config.channels.is_empty() && !self.outbox.replicates()) {
             return;
         }
         let reconciled = Dispatcher::new(self).and_then(|mut dispatcher| {

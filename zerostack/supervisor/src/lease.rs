@@ -5,8 +5,9 @@
 //! by unlocking: the descriptor is also handed to the supervisors of the holder's commands, and the lock stays until the
 //! last of them has emptied its tree, even when the host is dead.
 //!
-//! Each acquisition writes its epoch (one more than the greater of the file's and the caller's floor) and its holder
-//! durably before it is granted. Markers of trees whose supervisors died (see [`crate::marker`]) block it too.
+//! Each acquisition writes its epoch (one more than the greater of the file's and the caller's floor) and its holder before
+//! it is granted. That survives the death of every process; a loss of power may lose it, and with it every holder: the
+//! floor, the greatest epoch under which anything was made durable, still makes the next one greater than all that count. Markers of trees whose supervisors died (see [`crate::marker`]) block it too.
 
 use std::fmt;
 use std::fs;
@@ -253,13 +254,6 @@ fn grant(
     };
     let failed = || Error::io(format!("writing {}", path.display()));
     file.write_all_at(&record.bytes(), 0).map_err(failed())?;
-    file.sync_data().map_err(failed())?;
-    if epoch == 1 {
-        // The name itself may be new.
-        fs::File::open(request.dir)
-            .and_then(|dir| dir.sync_all())
-            .map_err(failed())?;
-    }
     Ok(Lease {
         fd: file.into(),
         file: path,

@@ -327,7 +327,7 @@ fn a_fence_lost_between_claim_and_send(backend: &Backend) {
     let (backend_too, outside_too) = (backend.clone(), Arc::clone(&outside));
     let (root, store) = (ws.root.path().to_owned(), ws.store.path().to_owned());
     let gate = At::first(EffectStep::Claimed, move || {
-        std::thread::sleep(Duration::from_millis(350));
+        std::thread::sleep(Duration::from_millis(1600));
         let mut config = crate::hub_support::config(&root, &store);
         config.effects = backend_too
             .effects()
@@ -339,7 +339,7 @@ fn a_fence_lost_between_claim_and_send(backend: &Backend) {
     });
     let stopped = again(&ws, backend, &outside, |effects| {
         effects.gate = Some(gate);
-        effects.lease_ttl = Duration::from_millis(300);
+        effects.lease_ttl = Duration::from_millis(1500);
     });
     assert_eq!(stopped.execute_cell(ASK).outcome, Outcome::Completed);
     let [record] = &*all(&ws.kernel) else {
@@ -446,19 +446,20 @@ fn what_nobody_can_tell_is_abandoned(backend: &Backend) {
 
 fn hosts_that_die_of_an_effect_do_not_die_for_ever(backend: &Backend) {
     let outside = Outside::honest();
-    let ws = workspace(backend, &outside, |effects| {
+    // Long enough to come to the mark, on a slow machine too.
+    let ttl = Duration::from_millis(300);
+    let dying = |effects: &mut zerostack::Effects| {
         effects.ceiling = 3;
-        effects.lease_ttl = SHORT;
+        effects.lease_ttl = ttl;
         effects.gate = Some(At::die(EffectStep::Marked));
-    });
+    };
+    let ws = workspace(backend, &outside, dying);
     ws.value(ASK);
-    for _ in 0..4 {
-        std::thread::sleep(SHORT + Duration::from_millis(10));
-        drop(again(&ws, backend, &outside, |effects| {
-            effects.ceiling = 3;
-            effects.lease_ttl = SHORT;
-            effects.gate = Some(At::die(EffectStep::Marked));
-        }));
+    let begun = Instant::now();
+    while !all(&ws.kernel)[0].state.is_over() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(ttl + Duration::from_millis(10));
+        drop(again(&ws, backend, &outside, dying));
     }
     let [record] = &*all(&ws.kernel) else {
         panic!("one effect")
@@ -471,8 +472,8 @@ fn a_slow_channel_keeps_its_lease(backend: &Backend) {
     let outside = Outside::honest();
     outside.manner(Manner::DoesHangs);
     let ws = workspace(backend, &outside, |effects| {
-        effects.timeout = Duration::from_millis(2500);
-        effects.lease_ttl = Duration::from_millis(500);
+        effects.timeout = Duration::from_millis(4000);
+        effects.lease_ttl = Duration::from_millis(1000);
     });
     let seen = std::thread::scope(|scope| {
         let cell = scope.spawn(|| ws.run(ASK));
@@ -482,7 +483,7 @@ fn a_slow_channel_keeps_its_lease(backend: &Backend) {
             std::thread::sleep(Duration::from_millis(5));
         }
         // Several times to live into the call the lease is still the dispatcher's: another one is turned away.
-        std::thread::sleep(Duration::from_millis(1200));
+        std::thread::sleep(Duration::from_millis(1800));
         outside.manner(Manner::Does);
         let kernel = again(&ws, backend, &outside, |_| {});
         let [record] = &*all(&kernel) else { panic!("one effect") };
@@ -757,13 +758,13 @@ fn a_lapsed_lease_is_never_revived(backend: &Backend) {
 fn a_lease_is_renewed_by_the_work_that_holds_it(backend: &Backend) {
     let (_directory, leases, name) = leases(backend);
     let token = CancelToken::new();
-    let mut lease = leases.acquire(&request(&name, 400), &token).unwrap();
+    let mut lease = leases.acquire(&request(&name, 1500), &token).unwrap();
     let begun = Instant::now();
-    while begun.elapsed() < Duration::from_millis(1200) {
+    while begun.elapsed() < Duration::from_millis(2000) {
         lease.keep().unwrap();
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(leases.acquire(&request(&name, 400), &token).is_err());
+    assert!(leases.acquire(&request(&name, 1500), &token).is_err());
     assert!(!lease.token().is_cancelled());
     lease.release().unwrap();
 }
@@ -775,7 +776,7 @@ fn every_failing_path_ends_in_quarantine(backend: &Backend) {
         let name = format!("{base}-{path}");
         let ask = LeaseRequest {
             ceiling: 3,
-            ..request(&name, 20)
+            ..request(&name, if path == "expire" { 20 } else { 5000 })
         };
         let fail = || match path {
             "fail" => leases.acquire(&ask, &token).unwrap().fail().unwrap(),

@@ -358,6 +358,94 @@ fn doctor_says_of_a_damaged_store_what_is_lost_and_what_can_be_read() {
 }
 
 #[test]
+fn effects_are_listed_reconciled_abandoned_and_retried() {
+    let (root, store) = workspace();
+    let (root, store) = (root.path(), store.path());
+    let outside = tempfile::tempdir().unwrap();
+    let notes = outside.path().join("notes.jsonl");
+    let channels = |command: &str| {
+        let file = outside.path().join("channels.json");
+        let text = serde_json::json!({
+            "notes": { "appendFile": { "path": notes } },
+            "mail": { "command": { "argv": ["/bin/sh", "-c", command] } },
+        });
+        std::fs::write(&file, text.to_string()).unwrap();
+        file
+    };
+    let refuses = channels("exit 75");
+    let with = ["--channels", refuses.to_str().unwrap()];
+    let cell = "const notes = await z.apply({effect: 'notes', key: 'a', payload: {n: 1}});
+                const mail = await z.apply({effect: 'mail', key: 'b', payload: 2});
+                return [notes.handle, mail.handle]";
+    let response = exec(root, store, &with, cell);
+    assert_eq!(response.status.code(), Some(0), "{response:?}");
+    let line: Value = serde_json::from_str(&std::fs::read_to_string(&notes).unwrap()).unwrap();
+    assert_eq!((&line["key"], &line["payload"]["n"]), (&"a".into(), &1.into()));
+    let mail = json(&response)["value"][1].as_str().unwrap().to_owned();
+
+    let (root, store) = (root.to_str().unwrap(), store.to_str().unwrap());
+    let effects = |action: &str, more: &[&str]| {
+        let output = kernel(
+            &[&["effects", action, "--root", root, "--store", store], more].concat(),
+            "",
+        );
+        (output.status.code(), json(&output))
+    };
+    let (code, listed) = effects("list", &[]);
+    assert_eq!(code, Some(0));
+    let states: Vec<_> = listed["effects"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|effect| &effect["state"])
+        .collect();
+    assert_eq!(states, ["committed", "prepared"]);
+    assert_eq!(listed["leases"].as_array().unwrap().len(), 2);
+    assert_eq!(effects("reconcile", &[]).1["unregistered"], serde_json::json!(["mail"]));
+    for _ in 0..4 {
+        assert_eq!(effects("reconcile", &with).0, Some(0));
+    }
+    let (_, listed) = effects("list", &["--state", "quarantined", "--effect", "mail"]);
+    assert_eq!(listed["effects"][0]["attempts"], 5, "{listed:#}");
+
+    assert_eq!(effects("retry", &[&mail]).1["state"], "prepared");
+    let works = channels("cat");
+    let (_, report) = effects("reconcile", &["--channels", works.to_str().unwrap()]);
+    assert_eq!(report["committed"], serde_json::json!([mail]));
+    let (code, refused) = effects("abandon", &[&mail, "--reason", "no"]);
+    assert_eq!((code, &refused["error"]["kind"]), (Some(1), &"conflict".into()));
+
+    let refuses = channels("exit 75");
+    let more = exec(
+        Path::new(root),
+        Path::new(store),
+        &["--channels", refuses.to_str().unwrap()],
+        "return (await z.apply({effect: 'mail', key: 'c', payload: 3})).handle",
+    );
+    let handle = json(&more)["value"].as_str().unwrap().to_owned();
+    let (_, abandoned) = effects("abandon", &[&handle, "--reason", "nobody wants it"]);
+    assert_eq!(
+        (&abandoned["state"], &abandoned["detail"]),
+        (&"abandoned".into(), &"nobody wants it".into())
+    );
+
+    // Usage and configuration say what is wrong.
+    assert_eq!(
+        kernel(&["effects", "list", "--root", root, "--state", "lost"], "")
+            .status
+            .code(),
+        Some(2)
+    );
+    std::fs::write(&refuses, r#"{"x": {"append_file": {"path": "/x"}}}"#).unwrap();
+    let (code, refused) = effects("reconcile", &["--channels", refuses.to_str().unwrap()]);
+    assert_eq!((code, &refused["error"]["kind"]), (Some(1), &"invalid_input".into()));
+    assert!(
+        refused["error"]["accepted"].to_string().contains("appendFile"),
+        "{refused:#}"
+    );
+}
+
+#[test]
 fn plan_says_what_a_cell_can_do_and_runs_nothing() {
     let planned = kernel(
         &["plan"],

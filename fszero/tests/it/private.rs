@@ -1,0 +1,184 @@
+//! The capture tier `private` without a mount: what a command would leave in the upper layer is put there by hand.
+
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use zero_contracts::files::{CommandView, RecoveredOutcome};
+use zero_contracts::{CancelToken, Epoch, ErrorKind, FileEngine, Transaction};
+
+use crate::support::{Fixture, fresh, path, seal, stage};
+
+fn token() -> CancelToken {
+    CancelToken::new()
+}
+
+/// Leaves a whiteout; false where the file system or the user cannot make one.
+fn whiteout(at: &Path) -> bool {
+    let made = Command::new("mknod")
+        .arg(at)
+        .args(["c", "0", "0"])
+        .stderr(std::process::Stdio::null())
+        .status();
+    made.is_ok_and(|status| status.success())
+}
+
+fn opaque(at: &Path) -> bool {
+    let directory = std::fs::File::open(at).unwrap();
+    rustix::fs::fsetxattr(&directory, "user.overlay.opaque", b"y", rustix::fs::XattrFlags::empty()).is_ok()
+}
+
+/// A fixture with an open view, or a printed reason why there is none.
+fn opened(files: &[(&str, &str)]) -> Option<(Fixture, Box<dyn Transaction>, CommandView)> {
+    let f = Fixture::new();
+    for (path, content) in files {
+        f.write(path, content);
+    }
+    let probe = f.dir.path().join("probe");
+    std::fs::create_dir(&probe).unwrap();
+    if !opaque(&probe) || !whiteout(&probe.join("w")) {
+        eprintln!("SKIPPED: no attributes or whiteouts on this file system for this user");
+        return None;
+    }
+    let mut t = f.begin();
+    let view = t.open_view(&token()).unwrap();
+    Some((f, t, view))
+}
+
+#[test]
+fn staged_effects_are_laid_and_what_is_left_becomes_effects() {
+    let files = [
+        ("a", "a"),
+        ("gone", "g"),
+        ("d/x", "x"),
+        ("d/y", "y"),
+        ("r/old", "o"),
+        (".gitignore", "/out\n/cache\n*.log\n"),
+        ("cache/c", "c"),
+        ("kept.log", "1"),
+    ];
+    let Some((f, mut t, view)) = opened(&files) else { return };
+    assert_eq!(view.through, [path("cache")]);
+    t.end_capture(&token()).unwrap();
+    stage(&mut *t, r#"[{"path": "a", "find": "a", "replacement": "A"}, {"move": ["d", "e"]}, {"path": "gone", "remove": true, "expect": "any"}]"#).unwrap();
+    let before = f.image();
+    let view = t.open_view(&token()).unwrap();
+    let up = |path: &str| view.upper.join(path);
+    assert_eq!(std::fs::read_to_string(up("a")).unwrap(), "A");
+    assert_eq!(std::fs::read_to_string(up("e/x")).unwrap(), "x");
+    for gone in ["gone", "d"] {
+        assert!(
+            std::fs::symlink_metadata(up(gone))
+                .unwrap()
+                .file_type()
+                .is_char_device(),
+            "{gone}"
+        );
+    }
+    // As the kernel leaves them: a changed file, one that goes from a moved directory, a replaced directory, a removed
+    // one, a link, a mode, and what rules exclude.
+    std::fs::write(up("a"), "A more").unwrap();
+    std::fs::remove_file(up("e/y")).unwrap();
+    std::fs::create_dir(up("r")).unwrap();
+    assert!(opaque(&up("r")));
+    std::fs::write(up("r/new"), "n").unwrap();
+    std::os::unix::fs::symlink("a", up("l")).unwrap();
+    std::fs::set_permissions(up("a"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::create_dir(up("out")).unwrap();
+    assert!(opaque(&up("out")));
+    std::fs::write(up("out/o"), "o").unwrap();
+    assert!(whiteout(&up("kept.log")));
+    let captured = t.end_capture(&token()).unwrap();
+    assert_eq!(captured.ignored_paths, 2);
+    assert_eq!(f.image(), before, "nothing of it is in the live tree");
+    let seen = t.view();
+    assert_eq!(&*seen.read(&path("out/o"), &token()).unwrap().bytes, b"o");
+    assert!(seen.entry(&path("kept.log")).unwrap().is_none() && seen.entry(&path("e/y")).unwrap().is_none());
+    // A second view starts from there.
+    let view = t.open_view(&token()).unwrap();
+    std::fs::remove_file(view.upper.join("l")).unwrap();
+    t.end_capture(&token()).unwrap();
+    t.commit(Epoch(1), seal(), &token()).unwrap();
+    assert_eq!(
+        (f.bytes("a"), f.bytes("e/x"), f.bytes("r/new"), f.bytes("out/o")),
+        (b"A more".to_vec(), b"x".to_vec(), b"n".to_vec(), b"o".to_vec())
+    );
+    for absent in ["gone", "d", "e/y", "r/old", "l", "kept.log"] {
+        assert!(std::fs::symlink_metadata(f.at(absent)).is_err(), "{absent}");
+    }
+    assert_eq!(
+        std::fs::metadata(f.at("a")).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    // The overlay's own attributes stay behind.
+    let mut list = [0_u8; 256];
+    let out = std::fs::File::open(f.at("out")).unwrap();
+    let length = rustix::fs::flistxattr(&out, &mut list[..]).unwrap();
+    assert!(!String::from_utf8_lossy(&list[..length]).contains("overlay"));
+    assert_eq!(
+        std::fs::read_dir(f.dir.path().join("store/private")).unwrap().count(),
+        0
+    );
+}
+
+#[test]
+fn what_somebody_else_changed_too_is_a_conflict() {
+    for command in [
+        |upper: &Path| std::fs::write(upper.join("a"), "mine").unwrap(),
+        |upper: &Path| assert!(whiteout(&upper.join("a"))),
+    ] {
+        let Some((f, mut t, view)) = opened(&[("a", "1"), ("b", "1")]) else {
+            return;
+        };
+        command(&view.upper);
+        f.write("a", "theirs").write("b", "theirs");
+        t.end_capture(&token()).unwrap();
+        let failure = t.commit(Epoch(1), seal(), &token()).unwrap_err();
+        assert_eq!(
+            (failure.error.kind, failure.error.path.as_deref()),
+            (ErrorKind::Conflict, Some("a"))
+        );
+        let theirs = failure.restoration.conflicts[0].theirs.unwrap();
+        assert_eq!(f.engine.objects().get(&theirs.digest).unwrap(), b"theirs");
+        assert_eq!((f.bytes("a"), f.bytes("b")), (b"theirs".to_vec(), b"theirs".to_vec()));
+    }
+}
+
+#[test]
+fn a_savepoint_a_failure_and_a_death_drop_the_layers() {
+    let Some((f, mut t, view)) = opened(&[("a", "1")]) else {
+        return;
+    };
+    let before = f.image();
+    let layers = || std::fs::read_dir(f.dir.path().join("store/private")).unwrap().count();
+    std::fs::write(view.upper.join("a"), "2").unwrap();
+    t.end_capture(&token()).unwrap();
+    let mark = t.savepoint();
+    let view = t.open_view(&token()).unwrap();
+    std::fs::write(view.upper.join("a"), "3").unwrap();
+    t.roll_back_to(mark, &token()).unwrap();
+    assert_eq!(
+        (&*t.view().read(&path("a"), &token()).unwrap().bytes, layers()),
+        (&b"2"[..], 0)
+    );
+    // Laid anew from what is staged.
+    let view = t.open_view(&token()).unwrap();
+    assert_eq!(std::fs::read_to_string(view.upper.join("a")).unwrap(), "2");
+    assert_eq!(t.restore().unwrap().conflicts, []);
+    assert_eq!((f.image(), layers()), (before.clone(), 0));
+
+    let mut t = f.begin();
+    let view = t.open_view(&token()).unwrap();
+    std::fs::write(view.upper.join("a"), "4").unwrap();
+    std::mem::forget(t); // the process died
+    assert_eq!(layers(), 1);
+    let recovered = f.reopen().recover(Epoch(2), &token()).unwrap();
+    assert!(
+        !recovered
+            .iter()
+            .any(|dead| matches!(dead.outcome, RecoveredOutcome::Committed(_)))
+    );
+    assert_eq!((f.image(), layers()), (before, 0));
+    let mut again = f.engine.begin(fresh()).unwrap();
+    again.open_view(&token()).unwrap();
+}
