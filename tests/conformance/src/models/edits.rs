@@ -1,10 +1,16 @@
 //! Changes of one file's bytes, the simple way.
 
 use zero_contracts::edit::{Anchor, Change, Count};
-use zero_contracts::{Error, ErrorKind};
+use zero_contracts::{Content, Error, ErrorKind};
 
 fn conflict(why: impl Into<String>) -> Error {
     Error::new(ErrorKind::Conflict, why)
+}
+
+/// This engine is simple: it looks for text alone.
+fn as_text(content: &Content) -> Result<&str, Error> {
+    std::str::from_utf8(content.as_bytes())
+        .map_err(|_| Error::new(ErrorKind::Unsupported, "bytes that are no text are not looked for"))
 }
 
 /// The lines of a content with their ends; a byte order mark stands before them.
@@ -58,7 +64,8 @@ impl Lines {
             Anchor::Line(line) if *line as usize <= self.lines.len() => Ok(*line as usize),
             Anchor::Line(line) => Err(Error::invalid(format!("there is no line {line}"))),
             Anchor::Text(text) => {
-                let holds = |line: &Vec<u8>| String::from_utf8_lossy(line).matches(text.as_str()).count();
+                let text = as_text(text)?;
+                let holds = |line: &Vec<u8>| String::from_utf8_lossy(line).matches(text).count();
                 let hits: Vec<usize> = (0..self.lines.len()).filter(|n| holds(&self.lines[*n]) > 0).collect();
                 match hits[..] {
                     [hit] if holds(&self.lines[hit]) == 1 => Ok(hit + 1),
@@ -140,7 +147,7 @@ pub(crate) fn changed(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, 
             find,
             replacement,
             count,
-        } => replace(bytes, find, replacement, *count)?,
+        } => replace(bytes, as_text(find)?, as_text(replacement)?, *count)?,
         Change::Lines { lines: range, content } => {
             let range = range.within(lines.lines.len() as u64)?;
             let (first, last) = (range.first() as usize - 1, range.last() as usize);
@@ -162,7 +169,7 @@ pub(crate) fn changed(bytes: &[u8], change: &Change) -> Result<Option<Vec<u8>>, 
             lines.insert(line, content.as_bytes());
             lines.into_bytes()
         }
-        Change::Patch { patch: hunks } => patch(bytes, hunks)?,
+        Change::Patch { patch: hunks } => patch(bytes, as_text(hunks)?)?,
         Change::Content { content } => content.as_bytes().to_vec(),
         Change::Create { .. } | Change::Remove | Change::Mode { .. } => return Ok(None),
     }))

@@ -10,7 +10,8 @@ use zero_contracts::files::{
 };
 use zero_contracts::response::{CaptureTier, PathConflict};
 use zero_contracts::{
-    CancelToken, Digest, Epoch, Error, ErrorKind, Handle, ObjectStore, SourceView, Transaction, WorkspacePath, path,
+    CancelToken, Content, Digest, Epoch, Error, ErrorKind, Handle, ObjectStore, SourceView, Transaction, WorkspacePath,
+    path,
 };
 
 use super::{MemoryFiles, state_of};
@@ -332,7 +333,10 @@ impl MemoryTransaction {
                     count,
                 },
             ) => Change::Replace {
-                replacement: replacement.replace("$&", &find),
+                replacement: {
+                    let text = |content: &Content| String::from_utf8_lossy(content.as_bytes()).into_owned();
+                    Content::Text(text(&replacement).replace("$&", &text(&find)))
+                },
                 find,
                 count,
             },
