@@ -228,10 +228,11 @@ impl Driver<'_> {
         let script = v8::Local::new(scope, script).bind_to_current_context(scope);
         scope.get_current_context().set_allow_generation_from_strings(false);
 
-        let function = script
-            .run(scope)
-            .and_then(|function| v8::Local::<v8::Function>::try_from(function).ok());
-        let Some(function) = function else {
+        // A stop may come as early as this.
+        let Some(value) = script.run(scope) else {
+            return Err(self.cell.caught(scope));
+        };
+        let Ok(function) = v8::Local::<v8::Function>::try_from(value) else {
             return Err(internal("the cell is not a function"));
         };
         let receiver = v8::undefined(scope);
