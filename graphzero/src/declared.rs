@@ -2,7 +2,7 @@
 //!
 //! Every name has one qualified place (package or namespace, type, member), which may hold several definitions: overloads,
 //! a prototype and its body, methods written outside their type. [`space`] is the tree of those places over all files;
-//! [`resolver`] looks names up in it, through scopes, imports and the written types of values ([`types`]). A language
+//! [`resolver`] looks names up in it, through scopes, imports and the written types of values (`types`). A language
 //! of this family walks its syntax tree with a [`build::Builder`] and says through [`resolver::Places`] which package a file
 //! belongs to and where an import leads.
 

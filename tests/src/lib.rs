@@ -9,7 +9,7 @@
 //! | `input/` | the tree before; `.gitkeep` stands for an empty directory |
 //! | `expected/` | the tree after; without it the tree must not change |
 //! | `before-1.js`, `before-2.js` … | cells of the same session that run first and must complete |
-//! | `setup.json` | what files cannot say: see [`Setup`] |
+//! | `setup.json` | what files cannot say: see `src/setup.rs` |
 
 mod failing;
 mod matches;
