@@ -118,7 +118,7 @@ impl Scenario {
                 misses.push(format!("before-{n}.js: {}: {}", error.kind, error.detail));
             }
         }
-        if setup.damages() {
+        if setup.reopens() {
             drop(kernel);
             setup.damage(&store)?;
             kernel = ZeroKernel::open(config.clone()).map_err(io::Error::other)?;

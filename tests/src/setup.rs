@@ -51,6 +51,10 @@ pub struct Setup {
     holder: Option<String>,
     /// The supervisor above this command line is killed as soon as that command runs.
     kill_supervisor_of: Option<String>,
+    /// What another program writes while the cell runs, in this order: `[path, content]`.
+    elsewhere: Vec<(PathBuf, String)>,
+    /// The workspace is opened anew before the last cell.
+    reopened: bool,
     /// Every stored object is damaged before the last cell.
     damaged_objects: bool,
     /// The structure engine fails with this kind of error.
@@ -190,6 +194,13 @@ impl Setup {
                     wait_for(|| over.is_cancelled() || processes::kill_supervisor_of(command));
                 });
             }
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                for (path, content) in &self.elsewhere {
+                    // The cell waits for what is written last; if that never comes, it does not end as it says.
+                    let _ = fs::write(config.root.join(path), content);
+                }
+            });
             if let Some(after) = self.cancel_after_ms {
                 let token = token.clone();
                 scope.spawn(move || {
@@ -206,12 +217,16 @@ impl Setup {
         })
     }
 
-    pub(crate) fn damages(&self) -> bool {
-        self.damaged_objects
+    /// Whether the workspace is opened anew before the last cell.
+    pub(crate) fn reopens(&self) -> bool {
+        self.reopened || self.damaged_objects
     }
 
-    /// Changes one byte of every object of a store, as a failing disk would.
+    /// Changes one byte of every object of a store, as a failing disk would, if that is asked for.
     pub(crate) fn damage(&self, store: &Path) -> io::Result<()> {
+        if !self.damaged_objects {
+            return Ok(());
+        }
         let mut damaged = 0;
         let mut open = vec![store.join("objects")];
         while let Some(directory) = open.pop() {

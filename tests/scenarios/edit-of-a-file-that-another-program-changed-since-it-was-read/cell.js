@@ -1,0 +1,3 @@
+await z.read('a');
+while (!(await z.find('signal', { mode: 'paths' })).total) await new Promise((done) => setTimeout(done, 10));
+await z.edit('a', { find: 'two', replacement: '2' });

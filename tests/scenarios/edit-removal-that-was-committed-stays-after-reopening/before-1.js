@@ -1,0 +1,1 @@
+await z.edit('a', { remove: true }, { expect: 'any' });

@@ -1,0 +1,1 @@
+return [(await z.find('*', { mode: 'paths' })).items.map((item) => item.path), await z.read('a').catch((e) => e.kind)];
