@@ -74,11 +74,12 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
         "--",
     ])
     .arg("--json")
-    .arg(workspace().join("target/conformance.json")))
+    .arg(metadata.target_directory.join("conformance.json")))
     .err()
     .map(|e| e.to_string());
     results.push((
-        "engines keep their contracts, and every seeded defect is caught (target/conformance.json)".into(),
+        "engines keep their contracts, and every seeded defect is caught (conformance.json in the target directory)"
+            .into(),
         suites.into_iter().collect(),
     ));
     if prove_vendoring {
