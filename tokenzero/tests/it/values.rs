@@ -74,7 +74,17 @@ fn check(value: &Value, budget: u64) {
             return;
         }
     };
-    assert_eq!(shown.raw.tokens, raw);
+    if shown.raw.exact {
+        assert_eq!(shown.raw.tokens, raw);
+    } else {
+        // The whole of a large value is extrapolated, and says so.
+        assert!(text.len() > 4 << 20, "{} bytes", text.len());
+        assert!(
+            shown.raw.tokens.abs_diff(raw) * 20 < raw,
+            "{} for {raw}",
+            shown.raw.tokens
+        );
+    }
     assert_eq!(shown.shown.tokens, engine.count(&shown.value.0.to_string()).tokens);
     assert!(shown.shown.tokens <= budget && shown.shown.tokens <= raw);
     assert!(same_shape(&shown.value.0, value), "{}\n{value}", shown.value.0);
@@ -136,7 +146,7 @@ fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(5, 200, 20, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..20).prop_map(Value::from),
-            (inner.clone(), 1..60_usize).prop_map(|(item, times)| Value::from(vec![item; times])),
+            (inner.clone(), 1..30_usize).prop_map(|(item, times)| Value::from(vec![item; times])),
             prop::collection::btree_map("[a-z]{1,8}|\\PC{1,4}", inner, 0..20)
                 .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
