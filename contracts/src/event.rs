@@ -134,7 +134,7 @@ pub enum HostAct {
     },
     /// Emptied the state.
     Reset,
-    /// Began this session as a copy of another one.
+    /// Began the event's own session as a copy of another one.
     Fork {
         /// The session that was copied.
         from: SessionName,

@@ -54,7 +54,7 @@ pub struct Status {
     pub frames_given_up: usize,
     /// Whether a frame was given up.
     pub tainted: bool,
-    /// Whether this session was shut down: it runs no further cell.
+    /// Whether the kernel was shut down: it runs no further cell.
     pub closed: bool,
     /// Who holds the workspace lease, if anybody does.
     pub lease: Option<zero_supervisor::lease::Holder>,
@@ -144,7 +144,7 @@ impl ZeroKernel {
         self.kernel.admission.cancel(cell)
     }
 
-    /// Ends this session and those attached to it: their cells are cancelled, all at once, and no further one is admitted.
+    /// Shuts the kernel down, with the forks attached to it: their cells are cancelled, all at once, and no further one is admitted.
     /// Blocks until all have ended, at most until `deadline` from now, and returns what could not be proven gone.
     ///
     /// # Errors

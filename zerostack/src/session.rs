@@ -35,7 +35,7 @@ impl ZeroKernel {
     /// not seen by the other. An attached session is shut down with this one; a detached one goes on.
     ///
     /// # Errors
-    /// `conflict` if there is a session of that name; `cancelled` if this session was shut down; `corrupt`, `io`, `busy`.
+    /// `conflict` if there is a session of that name; `cancelled` if the kernel was shut down; `corrupt`, `io`, `busy`.
     #[tracing::instrument(level = "debug", skip_all, fields(from = self.scope.session.as_str(), to = name.as_str()))]
     pub fn fork_session(&self, name: SessionName, attached: bool) -> Result<Self> {
         let kernel = &self.kernel;

@@ -153,9 +153,10 @@ impl Processes {
             }
             Err(error) => Err(error),
         };
-        // The kernel leaves directories without permissions in the work directory.
-        for inside in ["work/work", "work/work/incompat", "work/work/incompat/volatile"] {
-            let _ = std::fs::set_permissions(place.join(inside), std::os::unix::fs::PermissionsExt::from_mode(0o700));
+        // In an overlay's work directory the kernel leaves a second one of that name, without permissions.
+        let inner = place.join("work").join("work");
+        for left in [inner.clone(), inner.join("incompat"), inner.join("incompat/volatile")] {
+            let _ = std::fs::set_permissions(left, std::os::unix::fs::PermissionsExt::from_mode(0o700));
         }
         let _ = std::fs::remove_dir_all(&place);
         ran
