@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::edit::{Change, EditReceipt, Expect};
-use crate::json::{present, union_forms};
+use crate::json::{Refused, joined, present, union_forms};
 use crate::{Error, Handle, JsonValue, WorkspacePath};
 
 /// `z.apply(operations | effect, options?)`.
@@ -24,7 +24,7 @@ pub struct ApplyRequest {
 #[serde(
     remote = "Self",
     untagged,
-    expecting = "an array of operations, or an effect request"
+    expecting = "expected an array of operations, or an effect request"
 )]
 pub enum ApplyTarget {
     /// An atomic change of many files.
@@ -123,10 +123,26 @@ impl FileOperation {
 #[serde(transparent)]
 struct OperationFields(JsonValue);
 
-impl TryFrom<OperationFields> for FileOperation {
-    type Error = Error;
+/// Two names of a move or a copy.
+#[derive(Deserialize)]
+#[serde(expecting = "[from, to]")]
+struct FromTo(WorkspacePath, WorkspacePath);
 
-    fn try_from(fields: OperationFields) -> Result<Self, Error> {
+/// A symlink's content and its name.
+#[derive(Deserialize)]
+#[serde(expecting = "[target, path]")]
+struct TargetPath(String, WorkspacePath);
+
+impl TryFrom<OperationFields> for FileOperation {
+    type Error = Refused;
+
+    fn try_from(fields: OperationFields) -> Result<Self, Refused> {
+        Self::from_fields(fields).map_err(Refused::from)
+    }
+}
+
+impl FileOperation {
+    fn from_fields(fields: OperationFields) -> Result<Self, Error> {
         let serde_json::Value::Object(mut fields) = fields.0.0 else {
             return Err(Error::invalid("an operation is an object"));
         };
@@ -139,7 +155,7 @@ impl TryFrom<OperationFields> for FileOperation {
             };
             crate::json::from_value(value).map(Some).map_err(|e| match &e.path {
                 Some(below) => {
-                    let path = format!("{name}{}{below}", if below.starts_with('[') { "" } else { "." });
+                    let path = joined(name, below);
                     e.with_path(path)
                 }
                 None => e.with_path(name),
@@ -163,16 +179,16 @@ impl TryFrom<OperationFields> for FileOperation {
                 .with_path(extra)
                 .with_accepted(forms())),
         };
-        if let Some((from, to)) = take(&mut fields, "move")? {
+        if let Some(FromTo(from, to)) = take(&mut fields, "move")? {
             return one(&fields, Self::Move { from, to, expect });
         }
-        if let Some((from, to)) = take(&mut fields, "copy")? {
+        if let Some(FromTo(from, to)) = take(&mut fields, "copy")? {
             return one(&fields, Self::Copy { from, to, expect });
         }
         if let Some(path) = take(&mut fields, "mkdir")? {
             return one(&fields, Self::Mkdir { path });
         }
-        if let Some((target, path)) = take(&mut fields, "symlink")? {
+        if let Some(TargetPath(target, path)) = take(&mut fields, "symlink")? {
             return one(&fields, Self::Symlink { target, path });
         }
         let Some(path) = take(&mut fields, "path")? else {
@@ -299,6 +315,25 @@ mod tests {
         assert_eq!(read.len(), 5);
         let again: Vec<FileOperation> = from_text(&serde_json::to_string(&read).unwrap()).unwrap();
         assert_eq!(again, read);
+    }
+
+    #[test]
+    fn the_field_inside_an_operation_is_named() {
+        for (bad, place, accepted) in [
+            (r#"[{"move": "b"}]"#, "[0].move", "[from, to]"),
+            (r#"[{"copy": ["a", 1]}]"#, "[0].copy[1]", "a string"),
+            (r#"[{"symlink": ["a"]}]"#, "[0].symlink", "[target, path]"),
+            (
+                r#"[{"path": "a", "lines": "1-2", "content": ""}]"#,
+                "[0].lines",
+                "[first, last]",
+            ),
+            (r#"[{"path": "a", "find": 1, "replacement": ""}]"#, "[0].find", "text"),
+        ] {
+            let error = from_text::<Vec<FileOperation>>(bad).unwrap_err();
+            assert_eq!(error.path.as_deref(), Some(place), "{error:?}");
+            assert!(error.accepted[0].starts_with(accepted), "{error:?}");
+        }
     }
 
     #[test]

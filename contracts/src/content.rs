@@ -9,7 +9,7 @@ use crate::json::union_forms;
 /// Text (a JSON string) or bytes (`{"base64": "…"}`; a `Uint8Array` inside a cell).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
-#[serde(remote = "Self", untagged, expecting = "text, or bytes as {\"base64\": …}")]
+#[serde(remote = "Self", untagged, expecting = "expected text, or bytes as {\"base64\": …}")]
 pub enum Content {
     /// UTF-8 text.
     Text(String),

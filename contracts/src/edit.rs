@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::json::union_forms;
+use crate::json::{Refused, union_forms};
 use crate::{Content, Digest, Error, Handle, LineRange, WorkspacePath};
 
 /// `z.edit(target, change, options?)`.
@@ -91,7 +91,7 @@ pub enum Count {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(remote = "Self", untagged, expecting = "a number from 1, or \"all\"")]
+#[serde(remote = "Self", untagged, expecting = "expected a number from 1, or \"all\"")]
 enum CountForm {
     Number(u64),
     Word(String),
@@ -105,7 +105,7 @@ union_forms!(CountForm);
 #[serde(
     remote = "Self",
     untagged,
-    expecting = "a line number, or text (or bytes) that occurs once"
+    expecting = "expected a line number, or text (or bytes) that occurs once"
 )]
 pub enum Anchor {
     /// A line, 1-based.
@@ -196,7 +196,7 @@ impl Change {
 
 /// The fields of all changes together, as JSON gives them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object")]
 struct ChangeFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     find: Option<Content>,
@@ -237,9 +237,15 @@ impl TryFrom<CountForm> for Count {
 }
 
 impl TryFrom<ChangeFields> for Change {
-    type Error = Error;
+    type Error = Refused;
 
-    fn try_from(fields: ChangeFields) -> Result<Self, Error> {
+    fn try_from(fields: ChangeFields) -> Result<Self, Refused> {
+        Self::from_fields(fields).map_err(Refused::from)
+    }
+}
+
+impl Change {
+    fn from_fields(fields: ChangeFields) -> Result<Self, Error> {
         let no_form = || Error::invalid("a change is exactly one of the accepted forms").with_accepted(Self::FORMS);
         let given = fields.clone();
         let change = match fields {

@@ -59,7 +59,7 @@ pub struct FindOptions {
 /// One string, or several.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
-#[serde(remote = "Self", untagged, expecting = "a string, or an array of strings")]
+#[serde(remote = "Self", untagged, expecting = "expected a string, or an array of strings")]
 pub enum OneOrMany {
     /// One.
     One(String),

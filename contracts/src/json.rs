@@ -60,21 +60,106 @@ fn invalid(error: &serde_path_to_error::Error<serde_json::Error>) -> Error {
     let text = error.inner().to_string();
     let text = text.rsplit_once(" at line ").map_or(text.as_str(), |(head, _)| head);
     // An error of a contract type arrives as its text: take it apart again.
+    let (text, below) = match text.rsplit_once(FIELD) {
+        Some((head, field)) => (head, Some(field)),
+        None => (text, None),
+    };
     let typed = ErrorKind::ALL
         .iter()
         .find_map(|kind| Some((*kind, text.strip_prefix(kind.as_str())?.strip_prefix(": ")?)));
-    let (kind, text) = typed.unwrap_or((ErrorKind::InvalidInput, text));
-    let (detail, accepted): (&str, Vec<&str>) = match (text.split_once(ACCEPTED[0]), text.split_once("expected")) {
-        (Some((detail, accepted)), _) => (detail, accepted.split(ACCEPTED[1]).collect()),
-        // serde says "unknown field `x`, expected one of `a`, `b`".
-        (None, Some((head, tail))) if head.starts_with("unknown ") => {
-            (text, tail.split('`').skip(1).step_by(2).collect())
-        }
-        _ => (text, Vec::new()),
+    let outer = error.path().to_string();
+    let outer = if outer == "." { "" } else { outer.as_str() };
+    let (refused, below) = match typed {
+        Some((kind, text)) => (
+            match text.split_once(ACCEPTED[0]) {
+                Some((detail, accepted)) => Error::new(kind, detail).with_accepted(accepted.split(ACCEPTED[1])),
+                None => Error::new(kind, text),
+            },
+            below,
+        ),
+        None => in_words_of_json(text),
     };
-    let path = error.path().to_string();
-    let error = Error::new(kind, detail).with_accepted(accepted);
-    if path == "." { error } else { error.with_path(path) }
+    match (outer, below) {
+        ("", None) => refused,
+        (outer, None) => refused.with_path(outer),
+        (outer, Some(below)) => refused.with_path(joined(outer, below)),
+    }
+}
+
+/// The place `below` in the value at `outer`.
+pub(crate) fn joined(outer: &str, below: &str) -> String {
+    let dot = if outer.is_empty() || below.starts_with('[') {
+        ""
+    } else {
+        "."
+    };
+    format!("{outer}{dot}{below}")
+}
+
+/// Says what serde says of a value, with JSON's names for things instead of Rust's; beside it, the missing field's name.
+fn in_words_of_json(text: &str) -> (Error, Option<&str>) {
+    if let Some(field) = text
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.strip_suffix('`'))
+    {
+        return (Error::invalid(format!("`{field}` is missing")), Some(field));
+    }
+    if let Some(wanted) = text.strip_prefix("expected ") {
+        return (Error::invalid(text).with_accepted([wanted]), None);
+    }
+    let Some((met, wanted)) = text.split_once(", expected ") else {
+        return (Error::invalid(text), None);
+    };
+    if met.starts_with("unknown ") {
+        // "unknown field `x`, expected one of `a`, `b`"
+        let accepted = wanted.split('`').skip(1).step_by(2);
+        return (Error::invalid(text).with_accepted(accepted), None);
+    }
+    let wanted = match wanted.split_once(' ').unwrap_or((wanted, "")) {
+        ("struct" | "map", _) | ("a", "map") => "an object",
+        ("a", "sequence") => "an array",
+        ("u8" | "u16" | "u32" | "u64" | "usize", _) => "a whole number from 0",
+        ("i8" | "i16" | "i32" | "i64" | "isize", _) => "a whole number",
+        ("f32" | "f64", _) => "a number",
+        ("unit", _) => "null",
+        _ => wanted,
+    };
+    let met = match met.split_once(": ") {
+        Some(("invalid type" | "invalid value", met)) => match met.split_once(' ') {
+            None if met == "map" => "an object",
+            None if met == "sequence" => "an array",
+            Some(("string", literal)) => literal,
+            Some(("integer" | "boolean" | "floating", literal)) => literal.split('`').nth(1).unwrap_or(literal),
+            Some(("unit", _)) => "null",
+            _ => met,
+        },
+        _ => met.strip_prefix("invalid ").unwrap_or(met),
+    };
+    (
+        Error::invalid(format!("expected {wanted}, not {met}")).with_accepted([wanted]),
+        None,
+    )
+}
+
+/// Stands between an error's text and the field inside the value that it is about, where a value is read in two steps.
+const FIELD: &str = "; field: ";
+
+/// An error of the second step of reading a value: its text keeps the field.
+pub(crate) struct Refused(Error);
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0.path {
+            Some(path) => write!(f, "{}{FIELD}{path}", self.0),
+            None => write!(f, "{}", self.0),
+        }
+    }
 }
 
 /// Reads a field whose JSON `null` is a value and whose absence is none.
@@ -136,6 +221,45 @@ mod tests {
         let error = from_text::<Vec<Sample>>(r#"[{"count": -1}]"#).unwrap_err();
         assert_eq!(error.path.as_deref(), Some("[0].count"));
         assert!(from_text::<Sample>(r#"{"count": 1} x"#).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_value_is_said_in_the_words_of_json() {
+        #[derive(Debug, Deserialize)]
+        #[expect(dead_code, reason = "only ever refused")]
+        struct All {
+            count: u32,
+            name: String,
+            yes: bool,
+            list: Vec<f64>,
+            inner: Option<Sample>,
+            lines: Option<crate::LineRange>,
+        }
+        let base = serde_json::json!({"count": 1, "name": "", "yes": true, "list": []});
+        for (field, value, wanted, met) in [
+            ("count", serde_json::json!(-1), "a whole number from 0", "-1"),
+            ("count", serde_json::json!("1"), "a whole number from 0", "\"1\""),
+            ("name", serde_json::json!({}), "a string", "an object"),
+            ("yes", serde_json::json!(null), "a boolean", "null"),
+            ("list", serde_json::json!("a"), "an array", "\"a\""),
+            ("inner", serde_json::json!(true), "an object", "true"),
+            ("lines", serde_json::json!("1-2"), "[first, last]", "\"1-2\""),
+            ("lines", serde_json::json!([1]), "[first, last]", "length 1"),
+        ] {
+            let mut given = base.clone();
+            given[field] = value;
+            let error = from_value::<All>(given).unwrap_err();
+            assert_eq!(error.detail, format!("expected {wanted}, not {met}"));
+            assert_eq!(
+                (error.path.as_deref(), error.accepted),
+                (Some(field), vec![wanted.to_owned()])
+            );
+        }
+        let error = from_text::<Vec<Sample>>("[{}]").unwrap_err();
+        assert_eq!(
+            (error.path.as_deref(), &*error.detail),
+            (Some("[0].count"), "`count` is missing")
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::{Error, ErrorKind};
 
 /// A half-open range of bytes, 0-based: JSON `[start, end]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "(u64, u64)", into = "(u64, u64)")]
+#[serde(try_from = "BytePair", into = "BytePair")]
 pub struct ByteRange {
     start: u64,
     end: u64,
@@ -65,22 +65,27 @@ impl ByteRange {
     }
 }
 
-impl TryFrom<(u64, u64)> for ByteRange {
+/// A range as JSON gives it.
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "[start, end]")]
+struct BytePair(u64, u64);
+
+impl TryFrom<BytePair> for ByteRange {
     type Error = Error;
-    fn try_from((start, end): (u64, u64)) -> Result<Self, Error> {
+    fn try_from(BytePair(start, end): BytePair) -> Result<Self, Error> {
         Self::new(start, end)
     }
 }
 
-impl From<ByteRange> for (u64, u64) {
+impl From<ByteRange> for BytePair {
     fn from(range: ByteRange) -> Self {
-        (range.start, range.end)
+        Self(range.start, range.end)
     }
 }
 
 /// An inclusive range of lines, 1-based: JSON `[first, last]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "(u64, u64)", into = "(u64, u64)")]
+#[serde(try_from = "LinePair", into = "LinePair")]
 pub struct LineRange {
     first: u64,
     last: u64,
@@ -130,16 +135,21 @@ impl LineRange {
     }
 }
 
-impl TryFrom<(u64, u64)> for LineRange {
+/// A range as JSON gives it.
+#[derive(Serialize, Deserialize)]
+#[serde(expecting = "[first, last]")]
+struct LinePair(u64, u64);
+
+impl TryFrom<LinePair> for LineRange {
     type Error = Error;
-    fn try_from((first, last): (u64, u64)) -> Result<Self, Error> {
+    fn try_from(LinePair(first, last): LinePair) -> Result<Self, Error> {
         Self::new(first, last)
     }
 }
 
-impl From<LineRange> for (u64, u64) {
+impl From<LineRange> for LinePair {
     fn from(range: LineRange) -> Self {
-        (range.first, range.last)
+        Self(range.first, range.last)
     }
 }
 

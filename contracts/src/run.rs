@@ -25,7 +25,7 @@ pub struct RunRequest {
 #[serde(
     remote = "Self",
     untagged,
-    expecting = "an array of arguments, or a line for `sh -c`"
+    expecting = "expected an array of arguments, or a line for `sh -c`"
 )]
 pub enum Command {
     /// A line for `sh -c`.

@@ -90,8 +90,10 @@ fn show(kernel: &ZeroKernel, source: &str, options: CellOptions) -> Response {
     }
     let effects = &response.effects;
     println!(
-        "  effects      {:?}, {} path(s), commands captured by {:?}",
-        effects.disposition, effects.receipts, effects.capture
+        "  effects      {}, {} path(s), capture tier {}",
+        word(&effects.disposition),
+        effects.receipts,
+        word(&effects.capture)
     );
     let ledger = &response.ledger;
     let calls: Vec<_> = ledger
@@ -112,6 +114,14 @@ fn show(kernel: &ZeroKernel, source: &str, options: CellOptions) -> Response {
         println!("  event        {event}\n");
     }
     response
+}
+
+/// The word a value has in the JSON of a response.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|value| value.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }
 
 /// Reads everything below a directory, following no symlink.
