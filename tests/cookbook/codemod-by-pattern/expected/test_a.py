@@ -1,3 +1,6 @@
+"""Café: 1 € each."""
+
+
 def test():
     assert one() == 1
     assert two(1, 2) == [3]

@@ -1,3 +1,6 @@
+"""Café: 1 € each."""
+
+
 def test():
     assertEqual(one(), 1)
     assertEqual(two(1, 2), [3])
