@@ -60,6 +60,11 @@ pub trait Resolver: Send + Sync {
     /// Returns other names under which a file may mention one (`use a as b`), so that candidates are not missed.
     fn aliases(&self, name: &str) -> Vec<String>;
 
+    /// Tells whether a definition is a copy, for another configuration, of one that the default configuration builds.
+    fn is_copy(&self, _file: FileId, _def: DefId) -> bool {
+        false
+    }
+
     /// Returns the definitions that a definition implements or overrides: callers of those may reach it.
     fn overridden(&self, _file: FileId, _def: DefId) -> Vec<Target> {
         Vec::new()

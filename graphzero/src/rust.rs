@@ -1,6 +1,7 @@
 //! Rust: facts from its grammar, crates and modules, name resolution and type inference as far as syntax tells.
 
 pub mod code;
+mod conditions;
 mod infer;
 mod lookup;
 mod lower;

@@ -108,10 +108,10 @@ type Pair = (Place, Place);
 pub struct Score {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Pairs answered that the truth does not have, by relation.
-    pub wrong: Vec<(&'static str, Pair)>,
-    /// Pairs of the truth that were not answered, by relation.
-    pub missed: Vec<(&'static str, Pair)>,
+    /// Pairs answered that the truth does not have, by relation, each with its class.
+    pub wrong: Vec<(&'static str, Pair, String)>,
+    /// Pairs of the truth that were not answered, by relation, each with its class.
+    pub missed: Vec<(&'static str, Pair, String)>,
     /// Wrong pairs that the truth cannot have, by relation and class.
     pub silent: BTreeMap<(&'static str, &'static str), usize>,
     /// What is missed or wrong, by relation and class, without what is silent.
@@ -322,7 +322,7 @@ impl Score {
             if list && let Some(class) = class {
                 *self.silent.entry((name, class)).or_default() += 1;
             }
-            wrong.push((pair, class.is_some()));
+            wrong.push((pair, class));
         }
         self.rows.push(Row {
             package: truth.package.clone(),
@@ -333,20 +333,22 @@ impl Score {
             silent: if relation.ends_with("naive") { 0 } else { silent },
         });
         if list {
-            let missed: Vec<&Pair> = known.difference(answer).collect();
-            for (pair, silent) in &wrong {
-                if !silent {
-                    let class = self.classifier.wrong(name, pair, known, answer);
-                    *self.classes.entry((name, class)).or_default() += 1;
-                }
+            for (pair, silent) in wrong {
+                let class = match silent {
+                    Some(class) => format!("silent: {class}"),
+                    None => {
+                        let class = self.classifier.wrong(name, pair, known, answer);
+                        *self.classes.entry((name, class.clone())).or_default() += 1;
+                        class
+                    }
+                };
+                self.wrong.push((name, pair.clone(), class));
             }
-            for pair in &missed {
+            for pair in known.difference(answer) {
                 let class = self.classifier.missed(name, pair, answer);
-                *self.classes.entry((name, class)).or_default() += 1;
+                *self.classes.entry((name, class.clone())).or_default() += 1;
+                self.missed.push((name, pair.clone(), class));
             }
-            self.wrong
-                .extend(wrong.into_iter().map(|(pair, _)| (name, pair.clone())));
-            self.missed.extend(missed.into_iter().map(|pair| (name, pair.clone())));
         }
     }
 }
@@ -487,7 +489,7 @@ pub fn run(arguments: &[String], print: &mut dyn FnMut(String)) -> Result<Vec<Ro
     let mut rows = Vec::new();
     for (file, source) in truths.iter().zip(&sources) {
         let truth = read(Path::new(file))?;
-        let score = score(&truth, Path::new(source))?;
+        let mut score = score(&truth, Path::new(source))?;
         let mut short = false;
         for row in &score.rows {
             let below = target(&truth, &row.relation)
@@ -522,15 +524,17 @@ pub fn run(arguments: &[String], print: &mut dyn FnMut(String)) -> Result<Vec<Ro
             }
         }
         if let Some(relation) = &list {
-            for (what, pairs) in [("wrong", &score.wrong), ("missed", &score.missed)] {
-                let mut pairs: Vec<_> = pairs
-                    .iter()
-                    .filter(|(r, _)| r == relation)
-                    .map(|(_, pair)| pair)
-                    .collect();
+            for (what, pairs) in [("wrong", &mut score.wrong), ("missed", &mut score.missed)] {
                 pairs.sort();
-                for ((path, line, column), (to, to_line, to_column)) in pairs {
-                    print(format!("{what} {path}:{line}:{column} -> {to}:{to_line}:{to_column}"));
+                for ((path, line, column), (to, to_line, to_column), class) in pairs
+                    .iter()
+                    .filter(|(r, ..)| r == relation)
+                    .map(|(_, (from, to), class)| (from, to, class))
+                {
+                    let text = score.classifier.line(path, *line);
+                    print(format!(
+                        "{what} {path}:{line}:{column} -> {to}:{to_line}:{to_column} [{class}] {text}"
+                    ));
                 }
             }
         }

@@ -177,6 +177,12 @@ impl World {
         all
     }
 
+    /// Tells whether a definition is a copy, for another configuration, of one that the default configuration builds.
+    pub fn is_copy(&self, symbol: Symbol) -> bool {
+        let of = self.file(symbol.file);
+        self.families[of.family].resolver().is_copy(of.program, symbol.def)
+    }
+
     /// Returns the parts of a definition's qualified name, outermost first.
     pub fn parts(&self, symbol: Symbol) -> Vec<String> {
         let of = self.file(symbol.file);

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{DefId, NONE, NameId, UseId};
+use crate::facts::{DefId, NONE, NameId, Span, UseId};
 
 /// Index into [`RustCode::scopes`].
 pub type ScopeId = u32;
@@ -31,6 +31,8 @@ pub struct RustCode {
     pub args: Vec<(UseId, Box<[TypeId]>)>,
     /// The calls whose callee ends in a use, sorted by use.
     pub calls: Vec<(UseId, ExprId)>,
+    /// Stretches under a `cfg`, with its condition without spaces.
+    pub conditions: Vec<(Span, NameId)>,
 }
 
 impl RustCode {
@@ -124,6 +126,8 @@ pub enum Ns {
     Macro,
     /// All: imports.
     Any,
+    /// An argument of a macro: a value, else a type, else a macro.
+    Argument,
 }
 
 /// How a use is to be resolved.
@@ -298,6 +302,8 @@ pub enum TypeRef {
     Prim(Prim),
     /// `&T`.
     Ref(TypeId),
+    /// `&mut T`.
+    RefMut(TypeId),
     /// `*T`.
     Ptr(TypeId),
     /// `[T]`.
@@ -375,6 +381,19 @@ pub struct GenericParam {
     pub default: TypeId,
 }
 
+/// How a function takes its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Receiver {
+    /// Not at all.
+    None,
+    /// By value, or by a written type.
+    Value,
+    /// `&self`.
+    Shared,
+    /// `&mut self`.
+    Mutable,
+}
+
 /// The particulars of an item.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ItemKind {
@@ -391,8 +410,8 @@ pub enum ItemKind {
     Fn {
         /// Types of the parameters without the receiver.
         params: Box<[TypeId]>,
-        /// It has a receiver.
-        receiver: bool,
+        /// How it takes its receiver.
+        receiver: Receiver,
         /// Result, or none for unit.
         ret: TypeId,
         /// Body, or none.

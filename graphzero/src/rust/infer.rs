@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::code::{Base, Expr, ExprId, ItemKind, Link, Ns, Part, Prim, TypeRef};
+use super::code::{Base, Expr, ExprId, ItemKind, Link, Ns, Part, Prim, Receiver, TypeRef};
 use super::lookup::Entity;
 use super::members::Member;
 use super::resolver::RustResolver;

@@ -58,27 +58,42 @@ impl RustResolver {
         let found: Arc<[Entity]> = match self.code(file).links.get(id as usize).copied() {
             Some(Link::Path { base, scope, ns }) => {
                 let name = self.facts(file).name(self.facts(file).uses[id as usize].name);
-                match base {
-                    Base::Lexical => self.lexical(file, scope, name, ns, depth + 1),
-                    base => {
-                        let mut found: Vec<Entity> = Vec::new();
-                        for entity in self.resolve_base(file, base, scope, depth + 1) {
-                            for inner in self.under(&entity, name, ns, depth + 1) {
-                                if !found.contains(&inner) {
-                                    found.push(inner);
-                                }
-                            }
-                        }
-                        found
+                let spaces: &[Ns] = match ns {
+                    Ns::Argument => &[Ns::Value, Ns::Type, Ns::Macro],
+                    _ => &[ns],
+                };
+                let mut found: Vec<Entity> = Vec::new();
+                for &ns in spaces {
+                    let next = self.resolve_segment(file, base, scope, name, ns, depth + 1);
+                    // What the tree says comes before what the library offers everywhere.
+                    let own = |e: &Entity| e.definition().is_none_or(|gid| gid.file < self.external);
+                    if found.is_empty() || (next.iter().any(own) && !found.iter().any(own)) {
+                        found = next;
                     }
                 }
-                .into()
+                found.into()
             }
             _ => Arc::new([]),
         };
         // An answer from deep inside a chain of imports may be cut short there: only whole ones are kept.
         if depth == 0 {
             self.uses.set((file, id), Arc::clone(&found));
+        }
+        found
+    }
+
+    /// Looks a path's segment up in one namespace.
+    fn resolve_segment(&self, file: u32, base: Base, scope: ScopeId, name: &str, ns: Ns, depth: usize) -> Vec<Entity> {
+        if base == Base::Lexical {
+            return self.lexical(file, scope, name, ns, depth);
+        }
+        let mut found: Vec<Entity> = Vec::new();
+        for entity in self.resolve_base(file, base, scope, depth) {
+            for inner in self.under(&entity, name, ns, depth) {
+                if !found.contains(&inner) {
+                    found.push(inner);
+                }
+            }
         }
         found
     }
@@ -510,7 +525,7 @@ impl RustResolver {
             Some(TypeRef::Path(id)) => self.path_type(file, *id, depth + 1),
             Some(TypeRef::SelfType(scope)) => self.self_type(file, *scope),
             Some(TypeRef::Prim(prim)) => Ty::Prim(*prim),
-            Some(TypeRef::Ref(inner)) => lower(*inner).reference(),
+            Some(TypeRef::Ref(inner) | TypeRef::RefMut(inner)) => lower(*inner).reference(),
             Some(TypeRef::Ptr(inner)) => Ty::Ptr(Arc::new(lower(*inner))),
             Some(TypeRef::Slice(inner)) => Ty::Slice(Arc::new(lower(*inner))),
             Some(TypeRef::Array(inner)) => Ty::Array(Arc::new(lower(*inner))),

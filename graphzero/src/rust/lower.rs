@@ -4,6 +4,7 @@
 //! Arguments of macros are parsed a second time as what they look like (statements, a list of expressions, a match) and
 //! walked with a shift of places, so that calls inside them are calls.
 
+mod conditions;
 mod exprs;
 mod items;
 mod macros;
@@ -89,6 +90,7 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
     // Expression and type 0 are the unknown ones.
     lower.code.exprs.push(Expr::Unknown);
     lower.code.types.push(TypeRef::Unknown);
+    lower.conditions(tree.root_node());
     lower.list(tree.root_node());
     let Lower {
         facts,

@@ -6,7 +6,7 @@ mod project;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::code::{Base, ItemKind, Link, Ns, Prim, TypeRef};
+use super::code::{Base, ItemKind, Link, Ns, Prim, Receiver, TypeRef};
 use super::infer::Level;
 use super::lookup::Entity;
 use super::resolver::RustResolver;
@@ -247,27 +247,8 @@ impl RustResolver {
     pub fn impl_for(&self, ty: &Ty, of: Gid, depth: usize) -> Option<(Gid, Subst)> {
         let _level = Level::enter()?;
         let own = head(ty)?;
-        let all = self.trait_impls.get_or_init(|| {
-            let mut all: HashMap<Box<str>, Vec<Gid>> = HashMap::new();
-            for file in 0..self.files.len() as u32 {
-                for (def, item) in self.code(file).items.iter().enumerate() {
-                    if let ItemKind::Impl { of, .. } = item.kind
-                        && of != NONE
-                    {
-                        let gid = Gid {
-                            file,
-                            def: def as DefId,
-                        };
-                        if let Some(name) = self.written_name(file, of) {
-                            all.entry(name.into()).or_default().push(gid);
-                        }
-                    }
-                }
-            }
-            all
-        });
         let mut blanket = None;
-        for &gid in all.get(self.name(of))? {
+        for &gid in self.impls_named(self.name(of)) {
             let info = self.impl_info(gid);
             if info.of.as_ref().is_none_or(|(found, _)| *found != of) {
                 continue;
@@ -293,7 +274,49 @@ impl RustResolver {
         blanket
     }
 
-    fn written_name(&self, file: u32, ty: u32) -> Option<&str> {
+    /// Returns the implementation of a trait for `&mut T`, if `T` has one.
+    pub fn mutable_impl(&self, ty: &Ty, of: Gid) -> Option<Gid> {
+        let _level = Level::enter()?;
+        let ty = ty.clone().reference();
+        self.impls_named(self.name(of)).iter().copied().find(|&gid| {
+            let ItemKind::Impl { ty: written, .. } = self.item(gid).kind else {
+                return false;
+            };
+            let mut subst = Subst::default();
+            matches!(
+                self.code(gid.file).types.get(written as usize),
+                Some(TypeRef::RefMut(_))
+            ) && self.impl_info(gid).of.as_ref().is_some_and(|(found, _)| *found == of)
+                && unify(&self.impl_info(gid).ty, &ty, &[gid], &mut subst)
+                && self.bounds_hold(gid, &subst, 0)
+        })
+    }
+
+    /// Returns the implementations of traits that are written with a name.
+    fn impls_named(&self, name: &str) -> &[Gid] {
+        let all = self.trait_impls.get_or_init(|| {
+            let mut all: HashMap<Box<str>, Vec<Gid>> = HashMap::new();
+            for file in 0..self.files.len() as u32 {
+                for (def, item) in self.code(file).items.iter().enumerate() {
+                    if let ItemKind::Impl { of, .. } = item.kind
+                        && of != NONE
+                    {
+                        let gid = Gid {
+                            file,
+                            def: def as DefId,
+                        };
+                        if let Some(name) = self.written_name(file, of) {
+                            all.entry(name.into()).or_default().push(gid);
+                        }
+                    }
+                }
+            }
+            all
+        });
+        all.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn written_name(&self, file: u32, ty: u32) -> Option<&str> {
         match self.code(file).types.get(ty as usize)? {
             TypeRef::Path(id) => Some(self.facts(file).name(self.facts(file).uses[*id as usize].name)),
             _ => None,
@@ -367,6 +390,10 @@ impl RustResolver {
                 // A method that takes `self` of an implementation for `&T`.
                 found = self.at_step(&Ty::Ref(Arc::new(stripped.clone())), name, Ns::Value);
             }
+            // What takes no receiver is not called behind a dot.
+            found.retain(|member| {
+                !matches!(&self.item(member.gid).kind, ItemKind::Fn { receiver, .. } if *receiver == Receiver::None)
+            });
             if !found.is_empty() {
                 return found;
             }
@@ -465,6 +492,6 @@ fn fits(kind: Kind, ns: Ns) -> bool {
                 | Kind::StaticVariable
         ),
         Ns::Macro => false,
-        Ns::Any => kind != Kind::Impl,
+        Ns::Any | Ns::Argument => kind != Kind::Impl,
     }
 }

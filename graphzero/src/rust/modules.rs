@@ -1,6 +1,7 @@
 //! Crates and the tree of modules: which file is which module, by Cargo's conventions, manifests and `mod` declarations.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::code::{ItemKind, RustCode, ScopeId, ScopeKind};
 use crate::code::Code;
@@ -32,11 +33,22 @@ pub struct Modules {
     pub homes: Vec<Home>,
     /// The files that `mod name;` declarations lead to.
     pub files: HashMap<(u32, DefId), u32>,
+    /// The `mod` declarations that lead to files.
+    pub declared: HashMap<u32, (u32, DefId)>,
+    /// The features that the package of each file turns on by default.
+    features: HashMap<u32, Arc<HashSet<String>>>,
+    /// The directory of each package, with these features.
+    packages: Vec<(String, Arc<HashSet<String>>)>,
     /// Library crates by the name under which others use them.
     pub crates: HashMap<String, Vec<u32>>,
 }
 
 impl Modules {
+    /// Returns the features that a file's package turns on by default, if its manifest is known.
+    pub fn features_of(&self, file: u32) -> Option<&HashSet<String>> {
+        self.features.get(&file).map(|features| &**features)
+    }
+
     /// Builds the tree.
     pub fn new(sources: &[Source<'_>]) -> Self {
         let by_path: HashMap<&str, u32> = sources
@@ -53,6 +65,16 @@ impl Modules {
         for source in sources {
             if let Code::Manifest(text) = &source.facts.code {
                 roots.extend(modules.package(&source.path, text, &by_path));
+            }
+        }
+        for (id, source) in sources.iter().enumerate() {
+            // The innermost package has the longest directory.
+            let own = modules
+                .packages
+                .iter()
+                .filter(|(directory, _)| source.path.starts_with(directory.as_str()));
+            if let Some((_, features)) = own.max_by_key(|(directory, _)| directory.len()) {
+                modules.features.insert(id as u32, Arc::clone(features));
             }
         }
         // Roots by convention, for trees without manifests; then whatever nothing has declared.
@@ -90,6 +112,10 @@ impl Modules {
             return Vec::new();
         };
         let directory = path.strip_suffix("Cargo.toml").unwrap_or_default();
+        self.packages.push((
+            directory.to_owned(),
+            Arc::new(super::conditions::default_features(&manifest)),
+        ));
         let Some(package) = manifest.get("package").and_then(|p| p.as_table()) else {
             return Vec::new();
         };
@@ -180,6 +206,7 @@ impl Modules {
                     continue;
                 };
                 self.files.insert((id, def as DefId), child);
+                self.declared.entry(child).or_insert((id, def as DefId));
                 if seen.insert(child) {
                     let mut names = self.homes[id as usize].names.clone();
                     names.extend(inline);

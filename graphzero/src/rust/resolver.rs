@@ -12,7 +12,7 @@ use super::members::{ImplInfo, Member, NamedMembers};
 use super::modules::{Modules, Source};
 use super::ty::{Gid, Ty};
 use crate::code::Code;
-use crate::facts::{Def, DefId, FileFacts, Kind, NONE, UseId};
+use crate::facts::{Def, DefId, FileFacts, Kind, NONE, Span, UseId};
 use crate::memo::Memo;
 use crate::parse::Parsing;
 use crate::program::{FileId, ImportEdge, ProgramFile, Resolver, Target};
@@ -52,6 +52,8 @@ pub struct RustResolver {
     pub types: Memo<(u32, ExprId), Ty>,
     /// Implementations of traits by the trait's name.
     pub trait_impls: OnceLock<HashMap<Box<str>, Vec<Gid>>>,
+    /// Stretches of each file that the default configuration leaves out.
+    pub left_out: OnceLock<Vec<Vec<Span>>>,
     /// Macros by name.
     pub macros: OnceLock<HashMap<Box<str>, Vec<Gid>>>,
 }
@@ -90,6 +92,7 @@ impl RustResolver {
             impls: Memo::new(),
             types: Memo::new(),
             trait_impls: OnceLock::new(),
+            left_out: OnceLock::new(),
             macros: OnceLock::new(),
         }
     }
@@ -187,6 +190,11 @@ impl RustResolver {
                         .into_iter()
                         .map(|member| member.gid)
                         .collect();
+                    if let [only] = found[..]
+                        && let Some(implementing) = self.through_trait(file, id, only, call)
+                    {
+                        found = vec![implementing];
+                    }
                 }
                 let guess = found.len() > 1 && entities.iter().any(|e| matches!(e, Entity::Guess(_)));
                 let sure = if guess { Confidence::Scoped } else { Confidence::Exact };
@@ -194,8 +202,16 @@ impl RustResolver {
             }
             Link::Method { recv, .. } => {
                 let ty = self.type_of(file, recv);
+                if let Some(declared) = self.method_of_where(file, id, &ty, name) {
+                    return vec![(declared, Confidence::Exact)];
+                }
                 let found = self.fitting(file, self.method(&ty, name), self.code(file).call_of(id));
                 if !found.is_empty() {
+                    if let [only] = &found[..]
+                        && let Some(through) = self.through_mutable(file, id, recv, &ty, only.gid)
+                    {
+                        return vec![through];
+                    }
                     let sure = if found.len() == 1 && !ty.strip().is_unknown() {
                         Confidence::Exact
                     } else {
@@ -298,12 +314,15 @@ impl Resolver for RustResolver {
                 confidence,
             })
             .collect();
-        // Copies for other configurations are candidates beside the one that is built.
-        if found.iter().any(|t| !self.facts(t.file).defs[t.def as usize].inactive) {
-            for target in &mut found {
-                if self.facts(target.file).defs[target.def as usize].inactive {
-                    target.confidence = target.confidence.max(Confidence::Scoped);
-                }
+        // What the default configuration leaves out is a candidate, and so is whatever is used there.
+        let left_out = self.is_left_out(file, self.facts(file).uses[use_id as usize].at);
+        for target in &mut found {
+            let gid = Gid {
+                file: target.file,
+                def: target.def,
+            };
+            if left_out || self.is_inactive(gid) {
+                target.confidence = target.confidence.max(Confidence::Scoped);
             }
         }
         found.sort_by_key(|t| (t.confidence, t.file, self.facts(t.file).defs[t.def as usize].at.start));
@@ -394,6 +413,10 @@ impl Resolver for RustResolver {
         found
     }
 
+    fn is_copy(&self, file: FileId, def: DefId) -> bool {
+        Self::is_copy(self, Gid { file, def })
+    }
+
     fn overridden(&self, file: FileId, def: DefId) -> Vec<Target> {
         let gid = Gid { file, def };
         let Some(container) = self.container(gid).filter(|c| self.def(*c).kind == Kind::Impl) else {
@@ -461,7 +484,7 @@ impl RustResolver {
     pub fn in_namespace(&self, gid: Gid, ns: Ns) -> bool {
         let kind = self.def(gid).kind;
         match ns {
-            Ns::Any => !matches!(kind, Kind::Field | Kind::Impl),
+            Ns::Any | Ns::Argument => !matches!(kind, Kind::Field | Kind::Impl),
             Ns::Macro => kind == Kind::Macro,
             Ns::Type => kind.is_type() || matches!(kind, Kind::Module | Kind::EnumMember),
             Ns::Value => match kind {

@@ -24,7 +24,8 @@ pub fn definitions(context: &Context<'_>) -> Result<Found, Error> {
 }
 
 /// Lists the symbols whose name, or whose qualified name if the query is qualified, contains the query. An empty query
-/// lists all. A symbol of several sites is listed once, at the one that its uses refer to; [`definitions`] lists them all.
+/// lists all. A symbol of several sites is listed once, at the one that its uses refer to or that the
+/// default configuration builds; [`definitions`] lists them all.
 pub fn symbols(context: &Context<'_>) -> Result<Found, Error> {
     let query = context.request.query.trim();
     let insensitive = match context.request.options.case_mode.unwrap_or_default() {
@@ -59,7 +60,8 @@ pub fn symbols(context: &Context<'_>) -> Result<Found, Error> {
             } else {
                 file.facts.name(entry.name).contains(&wanted)
             };
-            if matches && entry.kind != Kind::Impl && !entry.further {
+            let further = || entry.further || (entry.conditional && context.world.is_copy(symbol));
+            if matches && entry.kind != Kind::Impl && !further() {
                 found.push(symbol);
             }
         }

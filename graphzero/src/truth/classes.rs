@@ -66,6 +66,14 @@ impl Classifier {
         }
     }
 
+    /// Returns a line's text without its indentation.
+    pub fn line(&self, path: &str, line: u64) -> &str {
+        let lines = self.lines.get(path).map_or(&[][..], Vec::as_slice);
+        lines
+            .get((line as usize).wrapping_sub(1))
+            .map_or("", |text| text.trim())
+    }
+
     fn kind(&self, place: &Place) -> &str {
         self.kinds.get(place).map_or("unlisted definition", String::as_str)
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use zero_contracts::find::Confidence;
+
 use super::*;
 
 impl RustResolver {
@@ -86,7 +88,7 @@ impl RustResolver {
             if of.file < self.external && trait_args.is_empty() {
                 return true;
             }
-            let args = if path && *receiver {
+            let args = if path && *receiver != Receiver::None {
                 args.get(1..).unwrap_or_default()
             } else {
                 args
@@ -99,7 +101,168 @@ impl RustResolver {
                     && !(matches!(wanted, Ty::Prim(_) | Ty::Ref(_) | Ty::Adt(..)) && is_other_depth(&wanted, &given))
             })
         };
-        found.into_iter().filter(fits).collect()
+        let several = found.len() > 1;
+        let mut found: Vec<Member> = found.into_iter().filter(fits).collect();
+        if several && found.len() > 1 {
+            found.retain(|member| self.items_fit(file, member, args, path));
+        }
+        if found.len() > 1 {
+            // Which implementation is meant is told before a reference is added or removed.
+            let exact: Vec<bool> = found.iter().map(|m| self.fits_exactly(file, m, args, path)).collect();
+            if exact.contains(&true) {
+                let mut exact = exact.into_iter();
+                found.retain(|_| exact.next().unwrap_or(false));
+            }
+        }
+        found
+    }
+
+    /// Pairs the parameters of a candidate, as they are written there, with the arguments of a call.
+    fn pairs(&self, file: u32, member: &Member, args: &[ExprId], path: bool) -> Vec<(Ty, Ty)> {
+        let ItemKind::Fn { params, receiver, .. } = &self.item(member.gid).kind else {
+            return Vec::new();
+        };
+        let args = if path && *receiver != Receiver::None {
+            args.get(1..).unwrap_or_default()
+        } else {
+            args
+        };
+        let wanted = |&param: &u32| self.normalize(&self.lower_type(member.gid.file, param).substitute(&member.subst));
+        params
+            .iter()
+            .map(wanted)
+            .zip(args.iter().map(|&arg| self.type_of(file, arg)))
+            .collect()
+    }
+
+    fn fits_exactly(&self, file: u32, member: &Member, args: &[ExprId], path: bool) -> bool {
+        let open = self.open(member.gid);
+        let mut subst = member.subst.clone();
+        self.pairs(file, member, args, path)
+            .iter()
+            .all(|(wanted, given)| unify(wanted, given, &open, &mut subst))
+    }
+
+    /// Tells whether what the arguments give agrees with what bounds say of it (`I: IntoIterator<Item = u8>`).
+    fn items_fit(&self, file: u32, member: &Member, args: &[ExprId], path: bool) -> bool {
+        let open = self.open(member.gid);
+        let mut subst = member.subst.clone();
+        for (wanted, given) in self.pairs(file, member, args, path) {
+            unify_argument(&wanted, &given, &open, &mut subst);
+        }
+        let count = self.item(member.gid).generics.as_ref().map_or(0, |g| g.params.len());
+        (0..count as u16).all(|index| {
+            let Some(given) = subst.get(member.gid, index).cloned().filter(|ty| !ty.is_unknown()) else {
+                return true;
+            };
+            self.bounds_of(&Ty::Param(member.gid, index)).iter().all(|bound| {
+                let Bound::Trait { of, bindings, .. } = bound else {
+                    return true;
+                };
+                bindings.iter().all(|(name, wanted)| {
+                    let found = self.normalize(&Ty::Assoc(Arc::new(given.clone()), Some(*of), Arc::clone(name)));
+                    matches!(found, Ty::Unknown | Ty::Assoc(..))
+                        || unify(&wanted.substitute(&subst), &found, &open, &mut subst.clone())
+                })
+            })
+        })
+    }
+
+    /// Returns the items whose parameters a call of a function settles.
+    fn open(&self, gid: Gid) -> Vec<Gid> {
+        [gid].into_iter().chain(self.container(gid)).collect()
+    }
+
+    /// Returns the implementation's own function where a call names it by its trait: `Trait::name(value)`.
+    pub fn through_trait(&self, file: u32, id: UseId, gid: Gid, call: ExprId) -> Option<Gid> {
+        let of = self.container(gid).filter(|of| self.def(*of).kind == Kind::Trait)?;
+        let Some(Link::Path {
+            base: Base::Use(base), ..
+        }) = self.code(file).links.get(id as usize).copied()
+        else {
+            return None;
+        };
+        let (Some(Expr::Call { args, .. }), ItemKind::Fn { receiver, .. }) =
+            (self.code(file).exprs.get(call as usize), &self.item(gid).kind)
+        else {
+            return None;
+        };
+        if self.resolve_use(file, base).first() != Some(&Entity::Def(of)) || *receiver == Receiver::None {
+            return None;
+        }
+        let given = self.type_of(file, *args.first()?);
+        let ty = match (&given, receiver) {
+            (Ty::Ref(inner), Receiver::Shared | Receiver::Mutable) => (**inner).clone(),
+            _ => given,
+        };
+        if matches!(ty, Ty::Param(..) | Ty::SelfOf(_) | Ty::Assoc(..) | Ty::Bounded(_)) {
+            return None;
+        }
+        let (container, _) = self.impl_for(&ty, of, 0)?;
+        let own = self.inside(container, self.name(gid), |kind| kind.is_callable());
+        own.first().copied()
+    }
+
+    /// Returns the method of a trait that a `where` clause around a call names for the receiver's own type
+    /// (`where Known: Trait<T>`): it comes before every implementation.
+    pub fn method_of_where(&self, file: u32, id: UseId, ty: &Ty, name: &str) -> Option<Gid> {
+        let ty = ty.strip();
+        if !matches!(ty, Ty::Adt(..) | Ty::Prim(_) | Ty::Slice(_)) {
+            return None;
+        }
+        let facts = self.facts(file);
+        let mut owner = facts.uses[id as usize].owner;
+        while let Some(def) = facts.defs.get(owner as usize) {
+            let generics = self.code(file).items[owner as usize].generics.as_ref();
+            for (subject, bounds) in generics.iter().flat_map(|generics| &generics.wheres) {
+                let concrete = matches!(
+                    self.code(file).types.get(*subject as usize),
+                    Some(TypeRef::Path(_) | TypeRef::SelfType(_) | TypeRef::Prim(_) | TypeRef::Slice(_))
+                );
+                if !concrete || self.lower_type(file, *subject) != *ty {
+                    continue;
+                }
+                for bound in self.lower_bounds(file, bounds, 0) {
+                    let Bound::Trait { of, .. } = bound else { continue };
+                    let declared = self.trait_member(of, name, Ns::Value, 0);
+                    if let Some(gid) = declared.first() {
+                        return Some(*gid);
+                    }
+                }
+            }
+            owner = def.container;
+        }
+        None
+    }
+
+    /// Returns what a call on `self` of a function with `&mut self` refers to, if a trait is implemented for `&mut T`.
+    ///
+    /// A method with `&self` is looked for by one more reference to `&mut T` before the reference that is there is
+    /// followed, so such an implementation comes before that of `T`. Where a macro makes its methods, the method that
+    /// these lead to is a candidate.
+    pub fn through_mutable(&self, file: u32, id: UseId, recv: ExprId, ty: &Ty, gid: Gid) -> Option<(Gid, Confidence)> {
+        let code = self.code(file);
+        let Some(Expr::Ref(inner)) = code.exprs.get(recv as usize) else {
+            return None;
+        };
+        let facts = self.facts(file);
+        let caller = facts.enclosing_callable(facts.uses[id as usize].owner)?;
+        let shared =
+            |gid: Gid| matches!(&self.item(gid).kind, ItemKind::Fn { receiver, .. } if *receiver == Receiver::Shared);
+        let mutable = matches!(&code.items[caller as usize].kind, ItemKind::Fn { receiver, .. } if *receiver == Receiver::Mutable);
+        if !matches!(code.exprs.get(*inner as usize), Some(Expr::SelfValue(_))) || !mutable || !shared(gid) {
+            return None;
+        }
+        let container = self.container(gid)?;
+        let of = match self.def(container).kind {
+            Kind::Trait => container,
+            _ => self.impl_info(container).of.as_ref()?.0,
+        };
+        let found = self.mutable_impl(ty.strip(), of)?;
+        if let Some(own) = self.inside(found, self.name(gid), |kind| kind.is_callable()).first() {
+            return Some((*own, Confidence::Exact));
+        }
+        Some((gid, Confidence::Scoped))
     }
 
     /// Returns the result of a call of a function.
@@ -107,7 +270,7 @@ impl RustResolver {
         let ItemKind::Fn { ret, receiver, .. } = self.item(gid).kind else {
             return Ty::Unknown;
         };
-        let args = if path && receiver {
+        let args = if path && receiver != Receiver::None {
             args.get(1..).unwrap_or_default()
         } else {
             args
@@ -242,7 +405,8 @@ impl RustResolver {
             }
             Some(Expr::Call { callee, args }) => match self.type_of(file, *callee) {
                 Ty::Fn(gid, subst) => {
-                    let receiver = matches!(self.item(gid).kind, ItemKind::Fn { receiver: true, .. });
+                    let receiver =
+                        matches!(self.item(gid).kind, ItemKind::Fn { receiver, .. } if receiver != Receiver::None);
                     let skip = usize::from(receiver);
                     let Some(position) = (*arg as usize).checked_sub(skip) else {
                         return Ty::Unknown;

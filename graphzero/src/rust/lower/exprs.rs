@@ -82,7 +82,7 @@ impl Lower<'_, '_, '_> {
                 .rev()
                 .take(8)
                 .any(|(at, args)| at == id && args.iter().any(|&a| self.is_vague(a))),
-            TypeRef::Ref(inner) => self.is_vague(*inner),
+            TypeRef::Ref(inner) | TypeRef::RefMut(inner) => self.is_vague(*inner),
             _ => false,
         }
     }

@@ -7,8 +7,9 @@ use tree_sitter::Node;
 use super::{Lower, UNKNOWN};
 use crate::facts::{DefId, Kind, NONE, Span, UseKind};
 use crate::rust::code::{
-    Base, Expr, ExprId, GenericParam, Generics, Import, ItemKind, Link, Ns, ScopeKind, TypeId, TypeRef,
+    Base, Expr, ExprId, GenericParam, Generics, Import, ItemKind, Link, Ns, Receiver, ScopeKind, TypeId, TypeRef,
 };
+use crate::rust::conditions::holds;
 use crate::rust::nodes::{F, K, field, kind};
 
 /// What stands before an item.
@@ -46,11 +47,21 @@ impl Lower<'_, '_, '_> {
                 _ => {}
             }
             let given = std::mem::take(&mut before);
+            let first = self.code.items.len() as DefId;
             tail = if self.item(child, &given) {
                 None
             } else {
                 self.statement(child)
             };
+            if given.conditional {
+                // Items inside a statement, or made by a macro, stand under its condition, too.
+                for def in first..self.code.items.len() as DefId {
+                    if let Some(entry) = self.facts.def_mut(def) {
+                        entry.conditional = true;
+                        entry.inactive |= given.inactive;
+                    }
+                }
+            }
         }
         tail
     }
@@ -82,7 +93,7 @@ impl Lower<'_, '_, '_> {
             && condition != "test"
         {
             before.conditional = true;
-            before.inactive |= cfg_holds(condition) == Some(false);
+            before.inactive |= holds(condition, None) == Some(false);
         }
     }
 
@@ -332,7 +343,10 @@ impl Lower<'_, '_, '_> {
     fn function(&mut self, node: Node<'_>, before: &Before) {
         let Some(name) = field(node, F::Name) else { return };
         let parameters = field(node, F::Parameters);
-        let receiver = parameters.is_some_and(|list| self.children(list).iter().any(|p| self.is_receiver(*p)));
+        let receiver = parameters.map_or(Receiver::None, |list| {
+            let receivers = self.children(list).into_iter().map(|p| self.receiver(p));
+            receivers.max_by_key(|r| *r != Receiver::None).unwrap_or(Receiver::None)
+        });
         let holder = if matches!(self.code.scopes[self.scope as usize].kind, ScopeKind::Item(_)) {
             self.facts.def_ref(self.owner).map(|def| def.kind)
         } else {
@@ -340,7 +354,7 @@ impl Lower<'_, '_, '_> {
         };
         let what = match holder {
             Some(Kind::Trait) => Kind::TraitMethod,
-            Some(Kind::Impl) if receiver => Kind::Method,
+            Some(Kind::Impl) if receiver != Receiver::None => Kind::Method,
             Some(Kind::Impl) => Kind::StaticMethod,
             _ => Kind::Function,
         };
@@ -355,7 +369,10 @@ impl Lower<'_, '_, '_> {
                 for parameter in parameters.map(|list| s.children(list)).unwrap_or_default() {
                     match kind(parameter) {
                         K::SelfParameter => {
-                            let value = s.push_expr(Expr::SelfValue(inner));
+                            let mut value = s.push_expr(Expr::SelfValue(inner));
+                            if s.receiver(parameter) != Receiver::Value {
+                                value = s.push_expr(Expr::Ref(value));
+                            }
                             s.bind("self", value);
                         }
                         K::Parameter => {
@@ -399,10 +416,18 @@ impl Lower<'_, '_, '_> {
         });
     }
 
-    fn is_receiver(&self, parameter: Node<'_>) -> bool {
-        kind(parameter) == K::SelfParameter
-            || (kind(parameter) == K::Parameter
-                && field(parameter, F::Pattern).is_some_and(|p| kind(p) == K::SelfKeyword))
+    /// Tells how a parameter takes the receiver, if it is one.
+    fn receiver(&self, parameter: Node<'_>) -> Receiver {
+        let text = self.text(parameter);
+        match kind(parameter) {
+            K::SelfParameter if !text.starts_with('&') => Receiver::Value,
+            K::SelfParameter if self.children(parameter).iter().any(|c| kind(*c) == K::MutableSpecifier) => {
+                Receiver::Mutable
+            }
+            K::SelfParameter => Receiver::Shared,
+            K::Parameter if field(parameter, F::Pattern).is_some_and(|p| kind(p) == K::SelfKeyword) => Receiver::Value,
+            _ => Receiver::None,
+        }
     }
 
     fn constant(&mut self, node: Node<'_>, before: &Before) {
@@ -513,62 +538,6 @@ impl Lower<'_, '_, '_> {
     /// Makes the type that a record's own name denotes in its scope.
     pub fn self_type(&mut self) -> TypeId {
         self.push_type(TypeRef::SelfType(self.scope))
-    }
-}
-
-/// Evaluates a condition without spaces for tests on the common platform; none if features decide.
-fn cfg_holds(condition: &str) -> Option<bool> {
-    let list = |rest: &str| -> Option<Vec<Option<bool>>> {
-        let inner = rest.strip_suffix(')')?;
-        let (mut parts, mut depth, mut start) = (Vec::new(), 0, 0);
-        for (at, c) in inner.char_indices() {
-            match c {
-                '(' => depth += 1,
-                ')' => depth -= 1,
-                ',' if depth == 0 => {
-                    parts.push(cfg_holds(&inner[start..at]));
-                    start = at + 1;
-                }
-                _ => {}
-            }
-        }
-        if start < inner.len() {
-            parts.push(cfg_holds(&inner[start..]));
-        }
-        Some(parts)
-    };
-    if let Some(rest) = condition.strip_prefix("not(") {
-        return cfg_holds(rest.strip_suffix(')')?).map(|holds| !holds);
-    }
-    if let Some(rest) = condition.strip_prefix("all(") {
-        let parts = list(rest)?;
-        return if parts.contains(&Some(false)) {
-            Some(false)
-        } else {
-            parts.into_iter().collect::<Option<Vec<_>>>().map(|_| true)
-        };
-    }
-    if let Some(rest) = condition.strip_prefix("any(") {
-        let parts = list(rest)?;
-        return if parts.contains(&Some(true)) {
-            Some(true)
-        } else {
-            parts.into_iter().collect::<Option<Vec<_>>>().map(|_| false)
-        };
-    }
-    match condition.split_once('=') {
-        Some(("feature", _)) => None,
-        Some(("target_os", value)) => Some(value == "\"linux\""),
-        Some(("target_family", value)) => Some(value == "\"unix\""),
-        Some(("target_pointer_width", value)) => Some(value == "\"64\""),
-        Some(("target_endian", value)) => Some(value == "\"little\""),
-        Some(("target_has_atomic", _)) => Some(true),
-        Some(("target_arch", value)) => Some(value == "\"x86_64\""),
-        Some(_) => Some(false),
-        None => Some(matches!(
-            condition,
-            "test" | "unix" | "debug_assertions" | "panic_unwind"
-        )),
     }
 }
 

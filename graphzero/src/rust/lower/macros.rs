@@ -6,6 +6,7 @@
 
 use tree_sitter::{Node, Tree};
 
+use super::types::PathEnd;
 use super::{Lower, UNKNOWN};
 use crate::facts::{Kind, UseKind};
 use crate::language::Lang;
@@ -106,7 +107,7 @@ impl Lower<'_, '_, '_> {
         if plain && matches!(readings.first(), Some(Reading::Arguments)) {
             // Names and literals read the same without another parse: most calls of `println!` and `assert!`.
             let values = inside.iter().step_by(2);
-            return values.map(|&part| self.expr(part)).collect();
+            return values.map(|&part| self.macro_argument(part)).collect();
         }
         let fits = |reading: &Reading| match reading {
             Reading::Match => true,
@@ -222,6 +223,17 @@ impl Lower<'_, '_, '_> {
         {
             return self.expr(right);
         }
+        let name = match kind(node) {
+            K::Identifier => {
+                let text = self.text(node);
+                self.local(text.trim_start_matches("r#")).is_none()
+                    && !self.macro_names.contains(&self.span(node).start)
+            }
+            kind => kind == K::ScopedIdentifier,
+        };
+        if name && let PathEnd::Use(id) = self.path(node, Ns::Argument, UseKind::Value) {
+            return self.push_expr(Expr::Path(id));
+        }
         self.expr(node)
     }
 
@@ -301,7 +313,7 @@ impl Lower<'_, '_, '_> {
                         } else if after == "::" {
                             Ns::Type
                         } else {
-                            Ns::Any
+                            Ns::Argument
                         };
                         let use_kind = match after.as_str() {
                             "(" => UseKind::Call,

@@ -37,7 +37,15 @@ impl Lower<'_, '_, '_> {
                 PathEnd::Base(_) => TypeRef::Unknown,
             },
             K::PrimitiveType => TypeRef::Prim(Prim::named(&self.text(node)).unwrap_or(Prim::Usize)),
-            K::ReferenceType => TypeRef::Ref(child(self, F::Type)),
+            K::ReferenceType => {
+                let mutable = self.children(node).iter().any(|c| kind(*c) == K::MutableSpecifier);
+                let inner = child(self, F::Type);
+                if mutable {
+                    TypeRef::RefMut(inner)
+                } else {
+                    TypeRef::Ref(inner)
+                }
+            }
             K::PointerType => TypeRef::Ptr(child(self, F::Type)),
             K::ArrayType => {
                 let element = child(self, F::Element);

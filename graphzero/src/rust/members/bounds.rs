@@ -97,7 +97,7 @@ impl RustResolver {
         match (self.code(file).types.get(id as usize), ty) {
             (Some(TypeRef::SelfType(scope)), _) => self.self_type(file, *scope) == *ty,
             (Some(TypeRef::Path(id)), _) => self.is_path_subject(file, *id, ty),
-            (Some(TypeRef::Ref(inner)), Ty::Ref(ty)) => self.is_subject(file, *inner, ty),
+            (Some(TypeRef::Ref(inner) | TypeRef::RefMut(inner)), Ty::Ref(ty)) => self.is_subject(file, *inner, ty),
             _ => false,
         }
     }
@@ -148,7 +148,9 @@ impl RustResolver {
             return true;
         };
         (0..generics.params.len() as u16).all(|index| {
-            let Some(ty) = subst.get(container, index).filter(|ty| !ty.is_vague()) else {
+            // Of what a literal may be, any type may be meant; a type with unknown arguments is known by its name.
+            let open = |ty: &Ty| matches!(ty.strip(), Ty::Unknown | Ty::Prim(Prim::Int | Prim::Float));
+            let Some(ty) = subst.get(container, index).filter(|ty| !open(ty)) else {
                 return true;
             };
             self.bounds_of(&Ty::Param(container, index))
