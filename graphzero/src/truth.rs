@@ -410,7 +410,8 @@ impl Asker<'_> {
                 continue;
             };
             for (line, source) in text.lines().enumerate() {
-                let source = source.split("//").next().unwrap_or_default();
+                let comment = if path.ends_with(".py") { "#" } else { "//" };
+                let source = source.split(comment).next().unwrap_or_default();
                 let mut word = String::new();
                 for (column, c) in (1u64..).zip(source.chars().chain([' '])) {
                     if c.is_alphanumeric() || c == '_' {

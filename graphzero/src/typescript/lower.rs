@@ -262,15 +262,17 @@ impl Lower<'_> {
             }
             "as_expression" | "satisfies_expression" => {
                 let parts = children(node);
-                let ty = parts.get(1).map_or(UNKNOWN, |ty| self.ty(*ty));
+                let ty = parts.get(1).map_or(UNKNOWN, |ty| self.written(*ty));
                 let value = parts.first().map_or(UNKNOWN, |value| self.expr_as(*value, ty));
-                if ty == UNKNOWN { value } else { ty }
+                // `satisfies` checks a value and leaves it what it is.
+                let stays = node.kind() == "satisfies_expression" && value != UNKNOWN;
+                if ty == UNKNOWN || stays { value } else { ty }
             }
             "type_assertion" => {
                 let parts = children(node);
-                let ty = parts
-                    .first()
-                    .map_or(UNKNOWN, |ty| children(*ty).first().map_or(UNKNOWN, |t| self.ty(*t)));
+                let ty = parts.first().map_or(UNKNOWN, |ty| {
+                    children(*ty).first().map_or(UNKNOWN, |t| self.written(*t))
+                });
                 let value = parts.get(1).map_or(UNKNOWN, |value| self.expr_as(*value, ty));
                 if ty == UNKNOWN { value } else { ty }
             }

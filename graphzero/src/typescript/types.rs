@@ -18,6 +18,23 @@ impl Lower<'_> {
         value
     }
 
+    /// Walks the type that a value is said to have. One that is said to be anything has no members, whatever it is
+    /// given; of a type that cannot be followed, the value may still tell.
+    pub fn written(&mut self, node: Node<'_>) -> ExprId {
+        let mut inner = node;
+        while matches!(inner.kind(), "type_annotation" | "parenthesized_type") {
+            match inner.named_child(0) {
+                Some(child) => inner = child,
+                None => break,
+            }
+        }
+        let anything = inner.kind() == "predefined_type" && matches!(self.b.text(inner), "any" | "unknown");
+        match self.ty(node) {
+            UNKNOWN if anything => self.b.expr(Expr::Unknown),
+            ty => ty,
+        }
+    }
+
     fn ty_inner(&mut self, node: Node<'_>) -> ExprId {
         match node.kind() {
             "type_annotation"

@@ -94,6 +94,19 @@ impl Fixture {
             .collect()
     }
 
+    /// Items of a query with their marks.
+    pub fn items(&self, mode: FindMode, query: &str) -> Vec<(String, FindItem)> {
+        let items = self.ask(mode, query).items;
+        items.into_iter().map(|item| (self.at(&item), item)).collect()
+    }
+
+    /// Marks of the symbols of a name, as a list of symbols has them.
+    pub fn symbols(&self, name: &str) -> Vec<String> {
+        let own = |item: &FindItem| item.symbol.as_deref().and_then(|s| s.rsplit(['.', ':']).next()) == Some(name);
+        let items = self.items(FindMode::Symbols, name).into_iter();
+        items.filter(|(_, item)| own(item)).map(|(mark, _)| mark).collect()
+    }
+
     /// `use > definition` for each reference to what a query names.
     pub fn references(&self, query: &str) -> Vec<String> {
         let result = self.ask(FindMode::References, query);

@@ -13,6 +13,7 @@ mod pattern;
 mod persisted;
 mod random;
 mod rust;
+mod rust_rules;
 mod semantic;
 mod trees;
 mod typescript_python;

@@ -235,3 +235,23 @@ run(None, None)./*5*/walk()
     assert_eq!(f.references("Tree"), ["1 > Tree", "2 > Tree", "3 > Tree"]);
     assert_eq!(f.references("walk"), ["4 > walk", "5 > walk"]);
 }
+
+#[test]
+fn what_is_said_to_be_anything_has_no_members() {
+    let f = Fixture::new(
+        "//- src/a.ts
+interface A { /*size*/size: number; /*next*/next: A }
+interface B { size: string; next: B }
+declare function make(): A;
+const all = (a: A) => {
+  (a as any).size; (<any>a).size; (a as unknown).size;
+  const x: any = make(); x.size;
+  const y: unknown = a; y.size;
+  (a as any as A)./*1*/size; (a satisfies A)./*2*/size; (a as const)./*3*/size;
+  (make() satisfies any)./*4*/next./*5*/size;
+};
+",
+    );
+    assert_eq!(f.references("A.size"), ["1 > size", "2 > size", "3 > size", "5 > size"]);
+    assert_eq!(f.references("A.next"), ["4 > next"]);
+}

@@ -220,7 +220,9 @@ impl Lower<'_> {
                 let def = self.b.define(name, member, Kind::Field, None);
                 self.complete(def, member);
                 let owner = std::mem::replace(&mut self.b.owner, def);
-                let ty = member.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
+                let ty = member
+                    .child_by_field_name("type")
+                    .map_or(UNKNOWN, |ty| self.written(ty));
                 let value = member
                     .child_by_field_name("value")
                     .map_or(UNKNOWN, |value| self.expr_as(value, ty));
@@ -303,7 +305,7 @@ impl Lower<'_> {
                     .define(name, node, kind, function.and_then(|f| f.child_by_field_name("body")));
                 self.declare(name, def, statement);
                 let owner = std::mem::replace(&mut self.b.owner, def);
-                let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
+                let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.written(ty));
                 match function {
                     Some(function) => {
                         self.function_body(function, Some(def), ty);
@@ -317,7 +319,7 @@ impl Lower<'_> {
                 return;
             }
         }
-        let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.ty(ty));
+        let ty = node.child_by_field_name("type").map_or(UNKNOWN, |ty| self.written(ty));
         let value = value.map_or(UNKNOWN, |value| self.expr_as(value, ty));
         self.pattern(name, if ty == UNKNOWN { value } else { ty });
     }
