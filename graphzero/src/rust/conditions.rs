@@ -89,7 +89,7 @@ pub fn default_features(manifest: &toml::Table) -> HashSet<String> {
 }
 
 impl RustResolver {
-    /// Returns the stretches of a file that the default configuration leaves out, in order of their beginnings.
+    /// Returns the stretches of a file that the default configuration leaves out, in order and apart from one another.
     fn left_out(&self, file: u32) -> &[Span] {
         let all = self.left_out.get_or_init(|| {
             let mut all: Vec<Option<Vec<Span>>> = vec![None; self.files.len()];
@@ -114,28 +114,41 @@ impl RustResolver {
             .filter(|(_, condition)| holds(facts.name(*condition), features) == Some(false))
             .map(|(span, _)| *span)
             .collect();
-        // A file is built only where its `mod` declaration is.
-        let declared = self.modules.declared.get(&file).copied();
-        if let Some((parent, def)) = declared.filter(|(parent, _)| *parent != file && depth < 64) {
-            self.fill_left_out(parent, all, depth + 1);
-            let at = self.facts(parent).defs[def as usize].at.start;
-            let outside = all[parent as usize].as_deref().unwrap_or_default();
-            if outside.iter().any(|span| span.contains(at)) {
-                spans.push(Span {
-                    start: 0,
-                    end: u32::MAX,
-                });
-            }
+        // A file is built only where a `mod` declaration of it is.
+        let declared = self.modules.declared.get(&file).filter(|_| depth < 64);
+        let outside = declared.is_some_and(|all_of_it| {
+            all_of_it.iter().all(|&(parent, def)| {
+                if parent == file {
+                    return false;
+                }
+                self.fill_left_out(parent, all, depth + 1);
+                let at = self.facts(parent).defs[def as usize].at.start;
+                let spans = all[parent as usize].as_deref().unwrap_or_default();
+                spans.iter().any(|span| span.contains(at))
+            })
+        });
+        if outside {
+            spans.push(Span {
+                start: 0,
+                end: u32::MAX,
+            });
         }
         spans.sort_unstable();
-        all[file as usize] = Some(spans);
+        let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
+        for span in spans {
+            match apart.last_mut() {
+                Some(last) if span.start <= last.end => last.end = last.end.max(span.end),
+                _ => apart.push(span),
+            }
+        }
+        all[file as usize] = Some(apart);
     }
 
     /// Tells whether the default configuration leaves out what stands at a place.
     pub fn is_left_out(&self, file: u32, at: u32) -> bool {
         let spans = self.left_out(file);
         let until = spans.partition_point(|span| span.start <= at);
-        spans[..until].iter().any(|span| span.contains(at))
+        spans[..until].last().is_some_and(|span| span.contains(at))
     }
 
     /// Tells whether the default configuration leaves out a definition.

@@ -34,7 +34,7 @@ pub struct Modules {
     /// The files that `mod name;` declarations lead to.
     pub files: HashMap<(u32, DefId), u32>,
     /// The `mod` declarations that lead to files.
-    pub declared: HashMap<u32, (u32, DefId)>,
+    pub declared: HashMap<u32, Vec<(u32, DefId)>>,
     /// The features that the package of each file turns on by default.
     features: HashMap<u32, Arc<HashSet<String>>>,
     /// The directory of each package, with these features.
@@ -206,7 +206,7 @@ impl Modules {
                     continue;
                 };
                 self.files.insert((id, def as DefId), child);
-                self.declared.entry(child).or_insert((id, def as DefId));
+                self.declared.entry(child).or_default().push((id, def as DefId));
                 if seen.insert(child) {
                     let mut names = self.homes[id as usize].names.clone();
                     names.extend(inline);

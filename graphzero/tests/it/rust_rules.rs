@@ -26,6 +26,12 @@ extra = []
 //- src/lib.rs
 #[cfg(feature = \"extra\")]
 mod more;
+#[cfg(feature = \"extra\")]
+#[path = \"both.rs\"]
+mod imp;
+#[cfg(not(feature = \"extra\"))]
+#[path = \"both.rs\"]
+mod imp;
 pub fn /*f*/f() {}
 #[cfg(feature = \"fast\")]
 fn a() { /*a*/f(); }
@@ -38,6 +44,8 @@ fn c() {
     let _y = /*c2*/f();
     match 1 { #[cfg(windows)] 1 => /*c3*/f(), _ => /*c4*/f() }
 }
+//- src/both.rs
+fn e() { crate::/*e*/f(); }
 //- src/more.rs
 fn d() { crate::/*d*/f(); }
 ",
@@ -50,6 +58,7 @@ fn d() { crate::/*d*/f(); }
         ("c3", Confidence::Scoped),
         ("c4", Confidence::Exact),
         ("d", Confidence::Scoped),
+        ("e", Confidence::Exact),
     ] {
         assert_eq!(sure(&f, "f", mark), Some(expected), "{mark}");
     }
