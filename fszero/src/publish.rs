@@ -17,18 +17,20 @@
 //! also go to the journal (small files, with the intents) or become an object (large ones, while they are verified), for
 //! a later undo.
 
-use std::collections::HashMap;
+mod directories;
+mod effects;
+mod temporaries;
+
 use std::io::Read;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use zero_contracts::response::PathConflict;
-use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Handle, SessionName, WorkspacePath};
+use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, SessionName, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::journal::Written;
-use crate::node::{Meta, Node};
+use crate::node::Node;
 use crate::overlay::Body;
 use crate::record::{Batch, Effect, Inline, Record};
 use crate::restore;
@@ -36,13 +38,12 @@ use crate::round::Round;
 use crate::seam::Rename;
 use crate::stage::Planned;
 use crate::store::{INLINE_BYTES, Unsynced};
-use crate::tree::{IDLE_SUFFIX, STAGING_PREFIX, io, os, stat_at};
+use crate::tree::{IDLE_SUFFIX, STAGING_PREFIX, io};
+
+pub(crate) use directories::Directories;
 
 /// Preimages inside one record of the journal take at most this much; the rest become objects.
 const INLINE_TOTAL: u64 = 8 << 20;
-
-/// With more directories than this to flush, the whole file system is.
-const SYNC_DIRECTORIES: usize = 128;
 
 /// The name of a batch's staging directory, directly under the root.
 pub(crate) fn staging_name(tag: u64) -> Vec<u8> {
@@ -67,93 +68,6 @@ pub(crate) fn idle_path(tag: u64) -> WorkspacePath {
 /// A temporary's name inside the staging directory.
 pub(crate) fn temp_name(temp: u32) -> Vec<u8> {
     temp.to_string().into_bytes()
-}
-
-/// Directories by path, opened beneath the root, and those whose entries changed.
-pub(crate) struct Directories<'a> {
-    shared: &'a Shared,
-    open: HashMap<WorkspacePath, Arc<OwnedFd>>,
-    dirty: HashMap<(u64, u64), Arc<OwnedFd>>,
-    everything: bool,
-}
-
-impl<'a> Directories<'a> {
-    pub fn new(shared: &'a Shared) -> Self {
-        Self {
-            shared,
-            open: HashMap::new(),
-            dirty: HashMap::new(),
-            everything: false,
-        }
-    }
-
-    /// The directory that holds a path, and the name in it; it counts as changed if `dirty`.
-    pub fn of(&mut self, path: &WorkspacePath, dirty: bool) -> Result<(Arc<OwnedFd>, Vec<u8>), Error> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::invalid("the workspace root cannot be replaced").with_path(path));
-        };
-        let directory = match self.open.get(&parent) {
-            Some(directory) => Arc::clone(directory),
-            None => {
-                let opened = self
-                    .shared
-                    .tree
-                    .directory(&parent)
-                    .map_err(|e| os(e, "opening the directory of", path))?;
-                if self.open.len() >= SYNC_DIRECTORIES {
-                    self.open.clear();
-                }
-                let directory = Arc::new(opened);
-                self.open.insert(parent, Arc::clone(&directory));
-                directory
-            }
-        };
-        if dirty {
-            self.mark(&directory)?;
-        }
-        Ok((directory, name.to_vec()))
-    }
-
-    /// A directory's entries changed.
-    pub fn mark(&mut self, directory: &Arc<OwnedFd>) -> Result<(), Error> {
-        if !self.shared.power() || self.everything {
-            return Ok(());
-        }
-        let stat = rustix::fs::fstat(directory.as_fd()).map_err(|e| os(e, "looking at", &WorkspacePath::root()))?;
-        self.dirty.insert((stat.st_dev, stat.st_ino), Arc::clone(directory));
-        if self.dirty.len() > SYNC_DIRECTORIES {
-            self.everything = true;
-            self.dirty.clear();
-        }
-        Ok(())
-    }
-
-    /// Paths lead elsewhere now.
-    pub fn forget(&mut self) {
-        self.open.clear();
-    }
-
-    /// Makes all changed entries durable.
-    pub fn sync(&mut self) -> Result<(), Error> {
-        self.sync_with(&mut Round::default())
-    }
-
-    /// Makes all changed entries durable, and what a round holds.
-    pub fn sync_with(&mut self, round: &mut Round) -> Result<(), Error> {
-        let fail = |e: std::io::Error| io(&e, "flushing", &WorkspacePath::root());
-        self.hand_over(round)?;
-        round.flush(&self.shared.seam).map_err(fail)
-    }
-
-    /// Leaves it to a round to make all changed entries durable. Too many for that are made durable now.
-    fn hand_over(&mut self, round: &mut Round) -> Result<(), Error> {
-        if std::mem::take(&mut self.everything) {
-            let flushed = self.shared.seam.sync_all(self.shared.tree.root());
-            flushed.map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
-        }
-        self.dirty.drain().for_each(|(_, directory)| round.directory(directory));
-        Ok(())
-    }
 }
 
 /// What is to be published of one effect.
@@ -450,303 +364,5 @@ impl Publication<'_> {
             }
         }
         Ok((steps, inline))
-    }
-
-    fn make_staging(&self, tag: u64) -> Result<Arc<OwnedFd>, Error> {
-        let path = idle_path(tag);
-        let root = self.shared.tree.root();
-        let fail = |e: Errno| os(e, "looking at", &path);
-        if stat_at(root, &idle_name(tag)).map_err(fail)?.is_some()
-            || stat_at(root, &staging_name(tag)).map_err(fail)?.is_some()
-        {
-            // The frame's number was given before, to one that was cut off: nothing came of it.
-            restore::purge_staging(self.shared, tag)?;
-        }
-        self.shared
-            .seam
-            .make_directory(root, &idle_name(tag), 0o700)
-            .map_err(|e| io(&e, "making", &path))?;
-        let staging = self.shared.tree.directory(&path).map_err(|e| os(e, "opening", &path))?;
-        Ok(Arc::new(staging))
-    }
-
-    fn make_temporaries(&self, steps: &[Step], staging: &Arc<OwnedFd>, round: &mut Round) -> Result<(), Error> {
-        for step in steps {
-            let (path, temp, after) = match &step.effect {
-                Effect::Create { path, temp, after } | Effect::Replace { path, temp, after, .. } => {
-                    (path, *temp, after)
-                }
-                _ => continue,
-            };
-            self.token.check()?;
-            self.make_temporary(path, temp, after, step, staging.as_fd(), round)?;
-            if round.is_full() {
-                let flushed = round.flush(&self.shared.seam);
-                flushed.map_err(|e| io(&e, "flushing", path))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes one temporary complete: content, then owner and attributes, then mode. It is private until then, in a
-    /// directory that is private. What makes it durable is added to a round.
-    fn make_temporary(
-        &self,
-        path: &WorkspacePath,
-        temp: u32,
-        after: &Node,
-        step: &Step,
-        staging: std::os::fd::BorrowedFd<'_>,
-        round: &mut Round,
-    ) -> Result<(), Error> {
-        let name = temp_name(temp);
-        let (seam, power) = (&self.shared.seam, self.shared.power());
-        let fail = |e: std::io::Error| io(&e, "preparing", path);
-        match after {
-            Node::Directory { mode } => {
-                seam.make_directory(staging, &name, *mode & 0o777).map_err(fail)?;
-                let flags = rustix::fs::OFlags::RDONLY
-                    | rustix::fs::OFlags::DIRECTORY
-                    | rustix::fs::OFlags::NOFOLLOW
-                    | rustix::fs::OFlags::CLOEXEC;
-                let made = rustix::fs::openat(staging, &name[..], flags, rustix::fs::Mode::empty())
-                    .map_err(|e| fail(e.into()))?;
-                self.inherit_group(path, made.as_fd())?;
-                let own = rustix::fs::fstat(&made).map_err(|e| fail(e.into()))?;
-                if own.st_mode & 0o7777 != *mode {
-                    seam.chmod(made.as_fd(), *mode).map_err(fail)?;
-                    if power {
-                        round.directory(made);
-                    }
-                }
-            }
-            Node::Symlink { target } => seam.symlink(target, staging, &name).map_err(fail)?,
-            Node::File { mode, digest, bytes } => {
-                let body = step
-                    .body
-                    .as_ref()
-                    .ok_or_else(|| Error::new(ErrorKind::Internal, "a file without content was planned"))?;
-                let file = seam.create(staging, &name, 0o600).map_err(fail)?;
-                self.shared
-                    .copy_body(body, digest, *bytes, file.as_fd(), path, self.token)?;
-                match &step.keep {
-                    Some(origin) => self.shared.keep_attributes(origin, file.as_fd(), path)?,
-                    None => self.inherit_group(path, file.as_fd())?,
-                }
-                seam.chmod(file.as_fd(), *mode).map_err(fail)?;
-                if power {
-                    round.file(file);
-                }
-            }
-            Node::Other => return Err(Error::new(ErrorKind::Internal, "a device was planned")),
-        }
-        Ok(())
-    }
-
-    /// In a set-group-id directory a new entry gets the directory's group.
-    fn inherit_group(&self, path: &WorkspacePath, file: std::os::fd::BorrowedFd<'_>) -> Result<(), Error> {
-        let parent = path.parent().unwrap_or_default();
-        if let Ok(Some(meta)) = self.shared.tree.stat(&parent)
-            && meta.mode & 0o2000 != 0
-        {
-            let own = rustix::fs::fstat(file).map_err(|e| os(e, "looking at", path))?;
-            if own.st_gid != meta.gid {
-                self.shared
-                    .seam
-                    .chown(file, own.st_uid, meta.gid)
-                    .map_err(|e| io(&e, "preparing", path))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn carry_out(
-        &self,
-        effect: &Effect,
-        staging: &Arc<OwnedFd>,
-        directories: &mut Directories<'_>,
-    ) -> Result<(), Box<Refusal>> {
-        let seam = &self.shared.seam;
-        match effect {
-            Effect::Create { path, temp, after } => {
-                let (directory, name) = directories.of(path, true)?;
-                match seam.rename(
-                    staging.as_fd(),
-                    &temp_name(*temp),
-                    directory.as_fd(),
-                    &name,
-                    Rename::NoReplace,
-                ) {
-                    Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
-                        return Err(self.refuse(
-                            path,
-                            "something is there that was not when this was staged",
-                            Some(after),
-                        ));
-                    }
-                    other => other.map_err(|e| rename_failed(&e, path))?,
-                }
-            }
-            Effect::Replace { path, temp, before, .. } => {
-                let (directory, name) = directories.of(path, true)?;
-                let exchange = || {
-                    seam.rename(
-                        staging.as_fd(),
-                        &temp_name(*temp),
-                        directory.as_fd(),
-                        &name,
-                        Rename::Exchange,
-                    )
-                };
-                match exchange() {
-                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                        return Err(self.refuse(path, "it was removed since this was staged", None));
-                    }
-                    other => other.map_err(|e| rename_failed(&e, path))?,
-                }
-                if let Err(found) = self.check_displaced(staging.as_fd(), &temp_name(*temp), before, path) {
-                    exchange().map_err(|e| rename_failed(&e, path))?;
-                    return Err(found);
-                }
-            }
-            Effect::Remove { path, temp, before } => {
-                let (directory, name) = directories.of(path, true)?;
-                match seam.rename(
-                    directory.as_fd(),
-                    &name,
-                    staging.as_fd(),
-                    &temp_name(*temp),
-                    Rename::NoReplace,
-                ) {
-                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                        return Err(self.refuse(path, "it was removed since this was staged", None));
-                    }
-                    other => other.map_err(|e| rename_failed(&e, path))?,
-                }
-                if before.is_directory() {
-                    directories.forget();
-                }
-                if let Err(found) = self.check_displaced(staging.as_fd(), &temp_name(*temp), before, path) {
-                    seam.rename(
-                        staging.as_fd(),
-                        &temp_name(*temp),
-                        directory.as_fd(),
-                        &name,
-                        Rename::NoReplace,
-                    )
-                    .map_err(|e| rename_failed(&e, path))?;
-                    return Err(found);
-                }
-            }
-            Effect::Rename { from, to, before } => {
-                let (source, old) = directories.of(from, true)?;
-                let (target, new) = directories.of(to, true)?;
-                match seam.rename(source.as_fd(), &old, target.as_fd(), &new, Rename::NoReplace) {
-                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-                        return Err(self.refuse(from, "it was removed since this was staged", None));
-                    }
-                    Err(e) if e.raw_os_error() == Some(Errno::EXIST.raw_os_error()) => {
-                        return Err(self.refuse(to, "something is there that was not when this was staged", None));
-                    }
-                    other => other.map_err(|e| rename_failed(&e, from))?,
-                }
-                directories.forget();
-                if !before.is_directory()
-                    && let Err(found) = self.check_displaced(target.as_fd(), &new, before, from)
-                {
-                    seam.rename(target.as_fd(), &new, source.as_fd(), &old, Rename::NoReplace)
-                        .map_err(|e| rename_failed(&e, from))?;
-                    return Err(found);
-                }
-            }
-            Effect::Chmod { path, before, after } => {
-                let handle = self.shared.tree.handle(path).map_err(|e| os(e, "opening", path))?;
-                let meta = Meta::new(&rustix::fs::fstat(&handle).map_err(|e| os(e, "looking at", path))?);
-                if (meta.kind, meta.mode) != (before.kind(), before.mode()) {
-                    return Err(self.refuse(path, "its mode changed since this was staged", None));
-                }
-                seam.chmod(handle.as_fd(), after.mode())
-                    .map_err(|e| io(&e, "setting the mode of", path))?;
-                self.shared.flush_mode(path)?;
-            }
-            Effect::Captured { .. } => {}
-        }
-        Ok(())
-    }
-
-    /// Checks that what was displaced is what was expected; a large file's bytes become an object on the way.
-    fn check_displaced(
-        &self,
-        directory: std::os::fd::BorrowedFd<'_>,
-        name: &[u8],
-        before: &Node,
-        path: &WorkspacePath,
-    ) -> Result<(), Box<Refusal>> {
-        let found = self.shared.node_at(directory, name, path, true, self.token)?;
-        if found.as_ref() == Some(before) {
-            if before.is_directory() {
-                let inside = self.shared.is_empty_directory(directory, name, path)?;
-                if !inside {
-                    return Err(self.refuse(path, "something was put into it since this was staged", None));
-                }
-            }
-            return Ok(());
-        }
-        let ours = before.handle();
-        let theirs = match &found {
-            Some(Node::File { .. }) => self.shared.keep_file(directory, name, path).ok().map(Handle::blob),
-            _ => None,
-        };
-        let detail = format!(
-            "`{path}` is {} and was {} when this was staged",
-            Node::describe(found.as_ref()),
-            Node::describe(Some(before))
-        );
-        Err(Box::new(Refusal {
-            error: Error::new(ErrorKind::Conflict, format!("{detail}; nothing was changed"))
-                .with_path(path)
-                .retryable(true),
-            conflict: Some(PathConflict {
-                path: path.to_string(),
-                detail,
-                ours,
-                theirs,
-            }),
-        }))
-    }
-
-    fn refuse(&self, path: &WorkspacePath, why: &str, ours: Option<&Node>) -> Box<Refusal> {
-        let theirs = self.shared.keep_live(path);
-        Box::new(Refusal {
-            error: Error::new(ErrorKind::Conflict, format!("`{path}`: {why}; nothing was changed"))
-                .with_path(path)
-                .retryable(true),
-            conflict: Some(PathConflict {
-                path: path.to_string(),
-                detail: why.to_owned(),
-                ours: ours.and_then(Node::handle),
-                theirs,
-            }),
-        })
-    }
-}
-
-fn rename_failed(e: &std::io::Error, path: &WorkspacePath) -> Error {
-    match e.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::XDEV) => Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "`{path}` lies on another file system than the workspace root, where changes cannot be made atomically"
-            ),
-        )
-        .with_path(path),
-        Some(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Error::new(
-            ErrorKind::Unsupported,
-            format!(
-                "the file system of `{path}` does not do what atomic publication needs (renameat2 with exchange): {e}"
-            ),
-        )
-        .with_path(path),
-        _ => io(e, "publishing", path),
     }
 }

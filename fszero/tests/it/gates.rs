@@ -2,6 +2,7 @@
 //! disk that loses or reorders what was not flushed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -22,11 +23,15 @@ pub enum Plan {
 }
 
 type Between = Box<dyn FnMut() + Send>;
+type EachStep = Box<dyn FnMut(u64, &Disk) + Send>;
 
 /// Counts steps and interferes with one.
 pub struct Injector {
     state: Mutex<(Plan, u64)>,
     between: Mutex<Option<(u64, Between)>>,
+    each_step: Mutex<Option<EachStep>>,
+    /// The kinds of the calls since it was armed.
+    kinds: Mutex<Vec<u64>>,
     pub disk: Option<Mutex<Disk>>,
 }
 
@@ -36,18 +41,19 @@ pub fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Injector {
     pub fn new() -> Arc<Self> {
-        Arc::new(Self {
-            state: Mutex::new((Plan::Nothing, 0)),
-            between: Mutex::new(None),
-            disk: None,
-        })
+        Self::over(None)
     }
 
     pub fn with_disk() -> Arc<Self> {
-        let disk = Some(Mutex::new(Disk::default()));
+        Self::over(Some(Mutex::new(Disk::default())))
+    }
+
+    fn over(disk: Option<Mutex<Disk>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::new((Plan::Nothing, 0)),
             between: Mutex::new(None),
+            each_step: Mutex::new(None),
+            kinds: Mutex::new(Vec::new()),
             disk,
         })
     }
@@ -55,11 +61,22 @@ impl Injector {
     /// Starts counting at 0 with a plan.
     pub fn arm(&self, plan: Plan) {
         *held(&self.state) = (plan, 0);
+        held(&self.kinds).clear();
     }
 
     /// Runs something before a step, once.
     pub fn before_step(&self, step: u64, act: Between) {
         *held(&self.between) = Some((step, act));
+    }
+
+    /// Shows the disk, once it is loaded, as it is before each step: what a process that dies at the step leaves.
+    pub fn at_each_step(&self, look: EachStep) {
+        *held(&self.each_step) = Some(look);
+    }
+
+    /// What kinds of calls there were since it was armed.
+    pub fn kinds(&self) -> Vec<u64> {
+        held(&self.kinds).clone()
     }
 
     /// Steps since it was armed.
@@ -68,8 +85,16 @@ impl Injector {
     }
 }
 
+/// A number for the kind of a call.
+fn kind(call: &Call<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(call).hash(&mut hasher);
+    hasher.finish()
+}
+
 impl Gate for Injector {
-    fn before(&self, _: &Call<'_>) -> io::Result<()> {
+    fn before(&self, call: &Call<'_>) -> io::Result<()> {
+        held(&self.kinds).push(kind(call));
         let (plan, step) = {
             let mut state = held(&self.state);
             state.1 += 1;
@@ -78,6 +103,12 @@ impl Gate for Injector {
         let act = held(&self.between).take_if(|between| between.0 == step);
         if let Some((_, mut act)) = act {
             act();
+        }
+        if let (Some(look), Some(disk)) = (&mut *held(&self.each_step), &self.disk) {
+            let disk = held(disk);
+            if !disk.roots.is_empty() {
+                look(step, &disk);
+            }
         }
         match plan {
             Plan::Fail(at, errno) if at == step => Err(io::Error::from_raw_os_error(errno)),
@@ -128,6 +159,8 @@ pub struct Disk {
     entries: HashMap<u64, BTreeMap<Vec<u8>, u64>>,
     pending: Vec<Pending>,
     roots: Vec<u64>,
+    /// How often something was flushed.
+    pub flushes: u64,
 }
 
 fn inode(fd: BorrowedFd<'_>) -> u64 {
@@ -219,6 +252,12 @@ impl Disk {
     }
 
     fn after(&mut self, call: &Call<'_>, made: Option<BorrowedFd<'_>>) {
+        if matches!(
+            call,
+            Call::Sync { .. } | Call::SyncDirectory { .. } | Call::SyncAll { .. }
+        ) {
+            self.flushes += 1;
+        }
         match *call {
             Call::Create { dir, name, mode } => {
                 let id = inode(made.unwrap());

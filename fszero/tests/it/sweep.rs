@@ -6,7 +6,8 @@
 //! `FSZERO_SEED` (0 to 255) gives other samples.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use fszero::FsZero;
 use proptest::prelude::*;
@@ -133,7 +134,9 @@ pub fn trial(durability: Durability, disk: bool) -> Trial {
     prepare(&dir.path().join("root"));
     let gate = if disk { Injector::with_disk() } else { Injector::new() };
     let fixture = Fixture::with(dir, |config| config.durability(durability).gate(gate.clone()));
-    let old = fixture.image();
+    // The same every time.
+    static OLD: OnceLock<Image> = OnceLock::new();
+    let old = OLD.get_or_init(|| fixture.image()).clone();
     Trial { fixture, gate, old }
 }
 
@@ -254,11 +257,46 @@ struct Points {
     programs: u64,
 }
 
+impl std::iter::Sum for Points {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, points| Self {
+            kills: sum.kills + points.kills,
+            failures: sum.failures + points.failures,
+            programs: sum.programs + points.programs,
+        })
+    }
+}
+
+/// Does something with each program, as many at a time as there are processors, and adds up what it gives.
+pub fn each<P: Sync, T: Send + std::iter::Sum>(programs: &[P], work: impl Fn(usize, &P) -> T + Sync) -> T {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        std::iter::from_fn(|| {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            // Somebody who waits for hours wants to see that it goes on.
+            if full() && at > 0 && at.is_multiple_of(500) {
+                println!("{at} of {} programs", programs.len());
+            }
+            Some(work(at, programs.get(at)?))
+        })
+        .sum::<T>()
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(some)).collect();
+        let sums = workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        sums.sum()
+    })
+}
+
 /// Kills and fails one program at every step.
-fn sweep(program: &str, way: Way, points: &mut Points) {
+fn sweep(program: &str, way: Way) -> Points {
+    let mut points = Points::default();
     let clean = trial(Durability::Process, false);
     let Some(committed) = clean.run(program, way, Plan::Nothing) else {
-        return;
+        return points;
     };
     let steps = clean.gate.steps();
     let new = clean.fixture.image();
@@ -305,6 +343,7 @@ fn sweep(program: &str, way: Way, points: &mut Points) {
         check(dir.path(), Durability::Process, &old, &new, Some(ok), None, &what);
         points.failures += 1;
     }
+    points
 }
 
 pub fn full() -> bool {
@@ -313,9 +352,17 @@ pub fn full() -> bool {
 
 /// Random numbers, the same in every run; `FSZERO_SEED` gives others.
 pub fn rng(stream: u8) -> TestRng {
+    rng_of(stream, 0)
+}
+
+/// Those for one program of many, whoever comes to do it.
+pub fn rng_of(stream: u8, program: usize) -> TestRng {
     let seed: u8 = std::env::var("FSZERO_SEED").map_or(0, |seed| seed.parse().unwrap());
     let mut bytes = [stream; 32];
     bytes[0] = seed;
+    for (byte, part) in bytes[1..].iter_mut().zip(program.to_le_bytes()) {
+        *byte ^= part;
+    }
     TestRng::from_seed(RngAlgorithm::ChaCha, &bytes)
 }
 
@@ -324,6 +371,14 @@ pub fn pick(rng: &mut TestRng, count: usize) -> String {
         .map(|_| OPERATIONS[rng.next_u32() as usize % OPERATIONS.len()])
         .collect();
     format!("[{}]", chosen.join(","))
+}
+
+/// Programs of one operation, each with its ways.
+pub fn singles() -> Vec<(String, Way)> {
+    let operations = OPERATIONS.iter().enumerate();
+    operations
+        .flat_map(|(i, operation)| Way::of(i).into_iter().map(move |way| (format!("[{operation}]"), way)))
+        .collect()
 }
 
 /// Programs of two and three operations: a sample, or all of up to `most`.
@@ -345,22 +400,15 @@ pub fn combinations(rng: &mut TestRng, sample: usize, most: usize) -> Vec<String
 
 #[test]
 fn one_operation_killed_and_failed_at_every_step() {
-    let mut points = Points::default();
-    for (i, operation) in OPERATIONS.iter().enumerate() {
-        for way in Way::of(i) {
-            sweep(&format!("[{operation}]"), way, &mut points);
-        }
-    }
+    let points: Points = each(&singles(), |_, (program, way)| sweep(program, *way));
     println!("crash sweep, one operation: {points:?}, all survived");
     assert!(points.kills > 300 && points.failures > 300);
 }
 
 #[test]
 fn combinations_killed_and_failed_at_every_step() {
-    let mut points = Points::default();
-    for (i, program) in combinations(&mut rng(7), 20, 3).iter().enumerate() {
-        sweep(program, Way::ALL[i % Way::ALL.len()], &mut points);
-    }
+    let programs = combinations(&mut rng(7), 20, 3);
+    let points: Points = each(&programs, |i, program| sweep(program, Way::ALL[i % Way::ALL.len()]));
     println!("crash sweep, two and three operations: {points:?}, all survived");
     assert!(points.kills > 100);
 }
