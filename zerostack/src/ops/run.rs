@@ -23,7 +23,7 @@ use zero_contracts::{
     CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath,
 };
 use zero_supervisor as supervisor;
-use zero_supervisor::{Io, Mounted, Overlay, Processes, Reason, Running, Spec, Stdin, View};
+use zero_supervisor::{Io, Mounted, Overlay, Processes, Ready, Reason, Running, Spec, Stdin, View};
 
 use super::reply;
 use crate::cell::{Cell, lock};
@@ -142,16 +142,16 @@ impl Runs {
     }
 
     /// Starts a command of the group in the group's view.
-    fn spawn(&self, processes: &Processes, mut spec: Spec) -> Result<Running> {
+    fn spawn(&self, ready: Ready, mut spec: Spec) -> Result<Running> {
         let mut group = lock(&self.group);
         let Some(view) = &group.view else {
             drop(group);
-            return processes.spawn(spec).map_err(|e| error(&e));
+            return ready.spawn(spec).map_err(|e| error(&e));
         };
         if let Some(mounted) = &group.mounted {
             spec.view = View::Mounted(Arc::clone(mounted));
             drop(group);
-            return processes.spawn(spec).map_err(|e| error(&e));
+            return ready.spawn(spec).map_err(|e| error(&e));
         }
         spec.view = View::Overlay(Overlay {
             root: view.root.clone(),
@@ -160,7 +160,7 @@ impl Runs {
             through: view.through.iter().map(|path| path.as_os_str().into()).collect(),
         });
         // Whoever comes meanwhile waits here for the mount.
-        let running = processes.spawn(spec).map_err(|e| error(&e))?;
+        let running = ready.spawn(spec).map_err(|e| error(&e))?;
         group.mounted = running.mounted();
         Ok(running)
     }
@@ -242,11 +242,12 @@ pub(crate) fn run_command(cell: &Cell, request: RunRequest, token: &CancelToken)
     let argv = argv(&request.command)?;
     let lease = cell.lease(token)?;
     let epoch = Epoch(lease.epoch());
-    let processes = cell.runs.processes(kernel)?;
+    // The supervisor starts while the group's tree is got ready.
+    let ready = cell.runs.processes(kernel)?.ready().map_err(|e| error(&e))?;
     cell.runs.enter(cell, epoch, token)?;
     let ran = spec(cell, &request, &argv).and_then(|mut spec| {
         spec.lease = Some(lease);
-        drive(cell, &processes, spec, token)
+        drive(cell, ready, spec, token)
     });
     let left = cell.runs.leave(cell);
     let (outcome, stdout, stderr) = ran?;
@@ -345,15 +346,10 @@ fn stdin(cell: &Cell, given: Option<&Content>) -> Result<Stdin> {
 }
 
 /// Drives the command; both streams are stored whole.
-fn drive(
-    cell: &Cell,
-    processes: &Processes,
-    spec: Spec,
-    token: &CancelToken,
-) -> Result<(supervisor::Outcome, Handle, Handle)> {
+fn drive(cell: &Cell, ready: Ready, spec: Spec, token: &CancelToken) -> Result<(supervisor::Outcome, Handle, Handle)> {
     let objects = &cell.kernel.objects;
     let (mut stdout, mut stderr) = (objects.writer()?, objects.writer()?);
-    let running = cell.runs.spawn(processes, spec)?;
+    let running = cell.runs.spawn(ready, spec)?;
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
     let number = cell.runs.count();
     let mut tell = cell.on_output.clone().map(|on_output| {

@@ -6,8 +6,14 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags};
+
+/// What a process writes to a cgroup's file to move itself.
+pub(crate) const SELF: &[u8] = b"0";
 
 /// The cgroups of one tree.
 #[derive(Debug)]
@@ -49,12 +55,23 @@ impl Cgroups {
         Ok(made)
     }
 
-    /// Moves a process in; its later children follow.
+    /// The directory, for a child to be born in it.
+    pub(crate) fn open(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(&self.unified, flags, Mode::empty())?)
+    }
+
+    /// Moves a process in; its later children follow. Slow, and only for kernels that bear no child in it.
     pub(crate) fn add(&self, pid: i32) -> io::Result<()> {
-        for dir in self.dirs() {
-            fs::write(dir.join("cgroup.procs"), pid.to_string())?;
-        }
-        Ok(())
+        fs::write(self.unified.join("cgroup.procs"), pid.to_string())
+    }
+
+    /// Where a process of one thread has itself counted by v1, by writing [`SELF`]: that needs no wait, as moving another
+    /// one would. None where v2 counts.
+    pub(crate) fn counter(&self) -> io::Result<Option<OwnedFd>> {
+        let Some(dir) = &self.pids else { return Ok(None) };
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        Ok(Some(rustix::fs::open(dir.join("tasks"), flags, Mode::empty())?))
     }
 
     /// The directories made.

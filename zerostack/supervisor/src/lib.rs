@@ -50,3 +50,4 @@ pub use processes::{Counts, Processes};
 pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
 pub use running::{Io, OnOutput, Running};
 pub use spec::{Files, Limits, Mounted, Overlay, Spec, Stdin, Tree, View};
+pub use start::Ready;

@@ -16,7 +16,7 @@ use crate::owner::{EXIT_EMPTY, EXIT_GUARDED, EXIT_UNUSED};
 use crate::protocol::Reason;
 use crate::running::{Io, Running};
 use crate::spec::{Files, Overlay, Spec, View};
-use crate::start::{check, fresh_name, start};
+use crate::start::{Ready, check, fresh_name};
 
 /// Owner of the commands of one cell. `Send + Sync`, cheap to clone; all clones are one owner.
 ///
@@ -92,9 +92,17 @@ impl Processes {
     /// # Errors
     /// [`Error::Closed`] after [`Self::close`]; [`Error::Invalid`] for a spec that cannot work; [`Error::Unsupported`] when
     /// a demanded tier is not to be had; otherwise what failed. Nothing is left running then.
-    pub fn spawn(&self, mut spec: Spec) -> Result<Running, Error> {
+    pub fn spawn(&self, spec: Spec) -> Result<Running, Error> {
         check(&spec)?;
-        self.0.give_temporary(&mut spec)?;
+        self.ready()?.spawn(spec)
+    }
+
+    /// Starts a supervisor for a command whose spec is still to come, so that it gets ready meanwhile. It counts as live
+    /// until it is used or dropped.
+    ///
+    /// # Errors
+    /// [`Error::Closed`] after [`Self::close`]; [`Error::Io`] when it cannot be started.
+    pub fn ready(&self) -> Result<Ready, Error> {
         let canceller = Canceller::new()?;
         // Registered before anything is started: from here on `close` reaches it.
         let ticket = {
@@ -111,7 +119,7 @@ impl Processes {
                 settled: false,
             }
         };
-        start(&self.0.program, spec, canceller, ticket)
+        Ready::start(&self.0.program, canceller, ticket)
     }
 
     /// Why no private overlay over `root` can be had here; `None` if it can. Tried with its writes in fresh directories in
@@ -278,12 +286,12 @@ impl State {
 
 impl Unproven {
     /// A tree whose guard has just been started.
-    pub(crate) fn new(guard: Guard, marker_dir: Option<PathBuf>) -> Self {
+    pub(crate) fn new(guard: Guard) -> Self {
         Self {
             guard: Some(guard),
             end: None,
             identity: None,
-            marker_dir,
+            marker_dir: None,
         }
     }
 
@@ -356,6 +364,14 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
+    /// Gives a command that is about to start what its owner has for it.
+    pub(crate) fn admit(&self, spec: &mut Spec) -> Result<(), Error> {
+        if self.shared.lock().closed {
+            return Err(Error::Closed);
+        }
+        self.shared.give_temporary(spec)
+    }
+
     pub(crate) fn mark_started(&self) {
         self.shared.lock().started += 1;
     }

@@ -83,19 +83,73 @@ pub(crate) fn check(spec: &Spec) -> Result<(), Error> {
     Ok(())
 }
 
-/// Starts the supervisor and waits until the command's program runs or could not be executed.
-pub(crate) fn start(program: &Path, spec: Spec, canceller: Canceller, ticket: Ticket) -> Result<Running, Error> {
-    let (socket, theirs) = rustix::net::socketpair(
-        rustix::net::AddressFamily::UNIX,
-        rustix::net::SocketType::STREAM,
-        rustix::net::SocketFlags::CLOEXEC,
-        None,
-    )
-    .map_err(|error| Error::io("making a socket pair")(error.into()))?;
+/// A supervisor that was started ahead and waits to be told its command. Dropped unused, it ends and is waited for.
+#[derive(Debug)]
+pub struct Ready {
+    // All three are there until it is used or dropped.
+    socket: Option<OwnedFd>,
+    left: Option<Unproven>,
+    ticket: Option<Ticket>,
+    canceller: Canceller,
+}
+
+/// Longest time that an unused supervisor is waited for: it only has to see the end of its socket.
+const UNUSED: Duration = Duration::from_secs(1);
+
+impl Ready {
+    /// Starts the supervisor.
+    pub(crate) fn start(program: &Path, canceller: Canceller, ticket: Ticket) -> Result<Self, Error> {
+        let (socket, theirs) = rustix::net::socketpair(
+            rustix::net::AddressFamily::UNIX,
+            rustix::net::SocketType::STREAM,
+            rustix::net::SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|error| Error::io("making a socket pair")(error.into()))?;
+        reap_abandoned();
+        let guard = Guard::start(program, theirs)?;
+        Ok(Self {
+            socket: Some(socket),
+            left: Some(Unproven::new(guard)),
+            ticket: Some(ticket),
+            canceller,
+        })
+    }
+
+    /// Starts the command, as [`crate::Processes::spawn`] does.
+    ///
+    /// # Errors
+    /// Those of [`crate::Processes::spawn`].
+    pub fn spawn(self, mut spec: Spec) -> Result<Running, Error> {
+        check(&spec)?;
+        if let Some(ticket) = &self.ticket {
+            ticket.admit(&mut spec)?;
+        }
+        start(self, spec)
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        self.socket = None;
+        if let Some(mut left) = self.left.take() {
+            left.reap(UNUSED);
+        }
+        if let Some(ticket) = self.ticket.take() {
+            ticket.forget();
+        }
+    }
+}
+
+/// Tells a supervisor what to run and waits until the command's program runs or could not be executed.
+fn start(mut ready: Ready, spec: Spec) -> Result<Running, Error> {
     let (pipes, far) = Pipes::open(&spec.stdin)?;
-    reap_abandoned();
-    let guard = Guard::start(program, theirs)?;
-    let mut left = Unproven::new(guard, spec.marker_dir.clone());
+    let canceller = ready.canceller.clone();
+    let (Some(socket), Some(mut left), Some(ticket)) = (ready.socket.take(), ready.left.take(), ready.ticket.take())
+    else {
+        return Err(Error::Supervisor("a supervisor was used twice".into()));
+    };
+    left.marker_dir.clone_from(&spec.marker_dir);
 
     let message = message(&spec);
     let mut fds = vec![far[0].as_fd(), far[1].as_fd(), far[2].as_fd()];

@@ -1,7 +1,7 @@
 //! What holds a tree together: the three tiers behind one face, and the count of its tasks.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,7 @@ pub(super) fn launch(run: &Run, streams: &[OwnedFd], landlock: bool, me: Identit
             streams,
             lease: run.lease.as_ref(),
             tasks: None,
+            counter: None,
             landlock,
         };
         let launched = match tier {
@@ -69,14 +70,9 @@ pub(super) fn launch(run: &Run, streams: &[OwnedFd], landlock: bool, me: Identit
 
 fn in_cgroup(child: Child<'_>, me: Identity) -> io::Result<Launched> {
     let cgroups = Cgroups::create(&cgroup::name_of(me), child.start.processes)?;
-    let launched = fork_root(&child).and_then(|(root, opener, status)| match cgroups.add(root.pid) {
-        Ok(()) => Ok((root, opener, status)),
-        Err(error) => {
-            drop(opener);
-            // It ends by itself: its gate is closed.
-            let _ = sys::reap(root.pid, true);
-            Err(error)
-        }
+    let launched = cgroups.counter().and_then(|counter| {
+        let counter = counter.as_ref();
+        fork_root(&Child { counter, ..child }, Some(&cgroups))
     });
     match launched {
         Ok((root, opener, status)) => Ok(Launched {
@@ -120,7 +116,7 @@ fn alone(mut child: Child<'_>) -> io::Result<Launched> {
             .sum();
         child.tasks = Some(present + u64::from(child.start.processes));
     }
-    let (root, opener, status) = fork_root(&child)?;
+    let (root, opener, status) = fork_root(&child, None)?;
     let group = root
         .open()
         .ok_or_else(|| io::Error::other("the forked child is gone"))?;
@@ -132,9 +128,16 @@ fn alone(mut child: Child<'_>) -> io::Result<Launched> {
     })
 }
 
-fn fork_root(child: &Child<'_>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
+/// Forks a child that waits at its gate, in the cgroup if one is given.
+fn fork_root(child: &Child<'_>, cgroups: Option<&Cgroups>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
     let gate = Gate::new()?;
-    let pid = match sys::fork()? {
+    let born = match cgroups {
+        Some(cgroups) => cgroups.open().and_then(|dir| sys::fork_into_cgroup(dir.as_fd())).ok(),
+        None => None,
+    };
+    // An older kernel, or a filter of system calls, has it born here.
+    let is_moved = born.is_none();
+    let pid = match born.map_or_else(sys::fork, Ok)? {
         Fork::Child => become_command(child, gate),
         Fork::Parent(pid) => pid,
     };
@@ -142,8 +145,21 @@ fn fork_root(child: &Child<'_>) -> io::Result<(Identity, OwnedFd, OwnedFd)> {
         go: (_, opener),
         status: (reader, _),
     } = gate;
-    let root = Identity::of(pid).ok_or_else(|| io::Error::other("/proc does not show the forked child"))?;
-    Ok((root, opener, reader))
+    let end = |opener, error| {
+        drop(opener);
+        // It ends by itself: its gate is closed.
+        let _ = sys::reap(pid, true);
+        Err(error)
+    };
+    if let (Some(cgroups), true) = (cgroups, is_moved)
+        && let Err(error) = cgroups.add(pid)
+    {
+        return end(opener, error);
+    }
+    match Identity::of(pid) {
+        Some(root) => Ok((root, opener, reader)),
+        None => end(opener, io::Error::other("/proc does not show the forked child")),
+    }
 }
 
 impl Hold {

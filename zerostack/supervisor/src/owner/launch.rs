@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use super::confine;
+use crate::cgroup;
 use crate::protocol::{FilePolicy, Start, Step};
 use crate::sys;
 
@@ -34,6 +35,8 @@ pub(super) struct Child<'a> {
     pub(super) lease: Option<&'a OwnedFd>,
     /// Most tasks of this user (in this user namespace), as a resource limit.
     pub(super) tasks: Option<u64>,
+    /// Where it has itself counted, by a cgroup of v1.
+    pub(super) counter: Option<&'a OwnedFd>,
     pub(super) landlock: bool,
 }
 
@@ -85,6 +88,9 @@ fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
         sys::duplicate_onto(stream.as_raw_fd(), number).map_err(|error| (Step::Streams, error))?;
     }
     sys::cloexec_from(3);
+    if let Some(counter) = child.counter {
+        rustix::io::write(counter, cgroup::SELF).map_err(|error| (Step::Limits, error.into()))?;
+    }
     if let Some(tasks) = child.tasks {
         let limit = Rlimit {
             current: Some(tasks),

@@ -14,7 +14,8 @@ use zero_supervisor::{
 
 use crate::programs;
 use crate::support::{
-    Setting, adversary, children, gone_soon, is_root, markers, rounds, run, shell, store, survivors, token,
+    Setting, adversary, children, gone_soon, is_root, markers, rounds, run, run_until_up, shell, store, survivors,
+    token,
 };
 
 crate::scenarios! {
@@ -107,8 +108,8 @@ fn a_command_that_attacks_its_supervisor(setting: Setting) {
             let (token, store) = (token(), store());
             let mut spec = adversary(setting, &["attack", &token, "9", victim]);
             spec.marker_dir = Some(store.path().into());
-            spec.timeout = Some(Duration::from_millis(300));
-            let ran = run(spec);
+            // Ended once it has tried.
+            let ran = run_until_up(spec);
             if setting.tier == TreeTier::PidNamespace {
                 // It cannot see them, and its namespace's first process is immune.
                 assert!(
@@ -538,6 +539,51 @@ fn a_closed_owner_refuses_and_ends_all_in_parallel() {
         }
     );
     assert_eq!(survivors(&token), [0_i32; 0]);
+}
+
+#[test]
+fn a_supervisor_that_was_got_ready_and_not_used_is_gone() {
+    let processes = Processes::new(programs::supervisor());
+    for _ in 0..rounds() {
+        let ready = processes.ready().expect("started");
+        assert_eq!((children(), processes.counts().live), (1, 1));
+        drop(ready);
+        assert_eq!((children(), processes.counts()), (0, Counts::default()));
+    }
+    // Neither when what it is told is refused.
+    let ready = processes.ready().expect("started");
+    assert!(matches!(
+        ready.spawn(Spec::new(["true"], "relative")),
+        Err(Error::Invalid { field: "cwd", .. })
+    ));
+    assert_eq!((children(), processes.counts()), (0, Counts::default()));
+}
+
+#[test]
+fn a_supervisor_that_was_got_ready_runs_one_command() {
+    let processes = Processes::new(programs::supervisor());
+    let ready = processes.ready().expect("started");
+    let running = ready.spawn(Spec::new(["echo", "hi"], "/")).expect("spawn");
+    let mut stdout = Vec::new();
+    let outcome = running.drive(Io::new(&mut stdout, &mut io::sink()));
+    assert_eq!((&stdout[..], outcome.cleanup), (&b"hi\n"[..], Cleanup::Clean));
+    let counts = processes.counts();
+    assert_eq!((counts.started, counts.reaped, counts.live), (1, 1, 0));
+    assert_eq!(children(), 0);
+}
+
+/// The command of a call that was under way when its owner closed is refused, not started and ended.
+#[test]
+fn a_ready_supervisor_of_a_closed_owner_starts_nothing() {
+    let dir = store();
+    let mark = dir.path().join("ran");
+    let processes = Processes::new(programs::supervisor());
+    let ready = processes.ready().expect("started");
+    processes.close();
+    let spec = Spec::shell(format!(": > {}", mark.display()), "/");
+    assert!(matches!(ready.spawn(spec), Err(Error::Closed)));
+    let counts = processes.wait_empty(Instant::now() + Duration::from_secs(5));
+    assert_eq!((counts, children(), mark.exists()), (Counts::default(), 0, false));
 }
 
 #[test]
