@@ -32,11 +32,18 @@ const DIFF_BYTES: u64 = 1 << 20;
 /// A tree as it was before a command.
 #[derive(Clone)]
 pub(crate) struct Capture {
-    before: Manifest,
+    before: Baseline,
     /// What rule files said before the transaction, where it changed them: it cannot take protection away by that.
-    overrides: Overrides,
+    overrides: Arc<Overrides>,
     /// Stamps of ignored files; none after a crash.
-    ignored: Option<HashMap<WorkspacePath, u128>>,
+    ignored: Option<Arc<HashMap<WorkspacePath, u128>>>,
+}
+
+/// A manifest that is an object, durable with everything it names.
+#[derive(Clone)]
+pub(crate) struct Baseline {
+    tree: Arc<Manifest>,
+    digest: Digest,
 }
 
 /// What a command did.
@@ -47,13 +54,15 @@ pub(crate) struct Finished {
 }
 
 impl Capture {
-    /// Records the tree durably; none if it is above the limits.
+    /// Records the tree durably; none if it is above the limits. `last` is what this transaction recorded last: where the
+    /// tree is still that, it is durable already.
     pub fn begin(
         shared: &Arc<Shared>,
         cell: &CellId,
         session: &SessionName,
         epoch: Epoch,
         batches: &[Batch],
+        last: Option<&Baseline>,
         token: &CancelToken,
     ) -> Result<Option<Self>, Error> {
         let overrides = overrides(shared, batches)?;
@@ -78,26 +87,27 @@ impl Capture {
         let captured = batches.iter().any(Batch::is_captured);
         let tidy = !captured && shared.journal.open()?.iter().all(|open| open.cell == *cell);
         retained::retain(shared, &found.tracked, tidy, token)?;
-        let baseline = shared.store.put(&encode(&found.tracked)?)?;
-        if shared.power() {
-            let pending = shared.store.take_pending();
-            if let Err(e) = shared.store.make_durable(&pending) {
-                shared.store.put_back(pending);
-                return Err(e);
-            }
-        }
+        let before = match last {
+            Some(last) if *last.tree == found.tracked => last.clone(),
+            _ => Baseline::store(shared, found.tracked)?,
+        };
         let begun = Record::CaptureBegun {
             cell: cell.clone(),
             session: session.clone(),
             epoch,
-            baseline,
+            baseline: before.digest,
         };
         shared.journal.append(vec![begun], shared.power())?;
         Ok(Some(Self {
-            before: found.tracked,
-            overrides,
-            ignored: Some(found.ignored),
+            before,
+            overrides: Arc::new(overrides),
+            ignored: Some(Arc::new(found.ignored)),
         }))
+    }
+
+    /// What the tree was before.
+    pub fn baseline(&self) -> &Baseline {
+        &self.before
     }
 
     /// Goes on with what a dead cell had begun.
@@ -110,15 +120,20 @@ impl Capture {
             )
         })?;
         Ok(Self {
-            before,
-            overrides: overrides(shared, batches)?,
+            before: Baseline {
+                tree: Arc::new(before),
+                digest: *baseline,
+            },
+            overrides: Arc::new(overrides(shared, batches)?),
             ignored: None,
         })
     }
 
     /// Compares, and journals what was found.
     pub fn finish(self, shared: &Arc<Shared>, cell: &CellId, token: &CancelToken) -> Result<Finished, Error> {
-        let rules = SnapshotView::new(Arc::clone(&shared.store), self.before.clone());
+        // Nothing but rules is read from it.
+        let texts = self.before.tree.iter().filter(|(path, _)| is_rules(path));
+        let rules = SnapshotView::new(Arc::clone(&shared.store), texts.cloned().collect());
         let scope = Scope {
             git: true,
             ignored: true,
@@ -147,7 +162,7 @@ impl Capture {
             other => other?,
         };
         let mut changes = Vec::new();
-        let (mut old, mut new) = (self.before.into_iter().peekable(), after.tracked.into_iter().peekable());
+        let (mut old, mut new) = (self.before.tree.iter().peekable(), after.tracked.into_iter().peekable());
         loop {
             let order = match (old.peek(), new.peek()) {
                 (None, None) => break,
@@ -157,14 +172,12 @@ impl Capture {
             };
             let was = if order.is_le() { old.next() } else { None };
             let is = if order.is_ge() { new.next() } else { None };
-            let (path, was, is) = match (was, is) {
-                (Some((path, was)), Some((_, is))) => (path, Some(was), Some(is)),
-                (Some((path, was)), None) => (path, Some(was), None),
-                (None, Some((path, is))) => (path, None, Some(is)),
+            match (was, is) {
+                (Some((_, was)), Some((_, is))) if *was == is => {}
+                (Some((_, was)), Some((path, is))) => changes.push((path, Some(was.clone()), Some(is))),
+                (Some((path, was)), None) => changes.push((path.clone(), Some(was.clone()), None)),
+                (None, Some((path, is))) => changes.push((path, None, Some(is))),
                 (None, None) => break,
-            };
-            if was != is {
-                changes.push((path, was, is));
             }
         }
         let lost = changes.iter().any(|(path, was, is)| {
@@ -202,6 +215,24 @@ impl Capture {
                 receipts,
                 ignored_paths,
             },
+        })
+    }
+}
+
+impl Baseline {
+    /// Makes a manifest an object, and durable with the bytes that it names.
+    fn store(shared: &Shared, tree: Manifest) -> Result<Self, Error> {
+        let digest = shared.store.put(&encode(&tree)?)?;
+        if shared.power() {
+            let pending = shared.store.take_pending();
+            if let Err(e) = shared.store.make_durable(&pending) {
+                shared.store.put_back(pending);
+                return Err(e);
+            }
+        }
+        Ok(Self {
+            tree: Arc::new(tree),
+            digest,
         })
     }
 }

@@ -69,7 +69,8 @@ pub(crate) struct Private {
     root_mode: u32,
     /// Files of the upper layer by path, as they were last collected: a stamp, and what they hold.
     known: HashMap<WorkspacePath, (u128, Node)>,
-    /// What the live tree holds was taken for known at this time, in nanoseconds since 1970.
+    /// What the live tree holds was taken for known at this time, in nanoseconds since 1970: what changed later has a later
+    /// time stamp.
     ready: i128,
     /// That time for the present view; none while no command runs.
     since: Option<i128>,

@@ -145,6 +145,17 @@ struct Gathered {
     error: Option<Error>,
 }
 
+impl Gathered {
+    /// Adds what a piece of a directory gave.
+    fn add(&mut self, piece: Self) {
+        self.tracked.extend(piece.tracked);
+        self.fresh.extend(piece.fresh);
+        self.ignored.extend(piece.ignored);
+        self.files += piece.files;
+        self.bytes += piece.bytes;
+    }
+}
+
 /// Records the tree; bytes of tracked files are in the store afterwards.
 pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken) -> Result<Survey, Error> {
     let cache = shared.cache.load(shared);
@@ -163,44 +174,65 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
         depth: None,
     };
     let lock = || gathered.lock().unwrap_or_else(PoisonError::into_inner);
-    let skipped = walk::run(&view, &WorkspacePath::root(), want, token, &|met| {
-        let in_git = scope.git && met.entry.path.components().any(|name| name == b".git");
-        if met.ignored && !in_git {
-            if met.entry.kind != EntryKind::Directory {
-                lock().ignored.insert(met.entry.path, met.entry.stamp.value);
-            }
-            return ControlFlow::Continue(());
-        }
-        let recorded = match (record(shared, &cache, &met, token), &met.meta) {
-            // A baseline holds what it can of a file that may not be read; a snapshot has to hold the bytes.
-            (Err(e), Some(meta)) if scope.git && e.kind == ErrorKind::Denied && meta.kind == EntryKind::File => {
-                Ok(Some((meta.unreadable(), None)))
-            }
-            (recorded, _) => recorded,
-        };
-        let mut gathered = lock();
-        match recorded {
-            Ok(Some((node, fresh))) => {
-                if let Node::File { bytes, .. } = &node {
-                    gathered.files += 1;
-                    gathered.bytes += bytes;
+    let skipped = walk::run(&view, &WorkspacePath::root(), want, token, &|mut met| {
+        // The whole is sorted at last, which costs least if the pieces are in order.
+        met.sort_unstable_by(|a, b| a.entry.path.cmp(&b.entry.path));
+        let has_git = |path: &WorkspacePath| path.components().any(|name| name == b".git");
+        let below_git = scope.git
+            && met
+                .first()
+                .and_then(|met| met.entry.path.parent())
+                .is_some_and(|up| has_git(&up));
+        let mut piece = Gathered::default();
+        for met in met {
+            let in_git = below_git || (scope.git && met.entry.path.file_name() == Some(b".git"));
+            if met.ignored && !in_git {
+                if met.entry.kind != EntryKind::Directory {
+                    piece.ignored.insert(met.entry.path, met.entry.stamp.value);
                 }
-                if gathered.files > scope.files || gathered.bytes > scope.bytes {
-                    gathered.too_large = true;
+                continue;
+            }
+            if met.entry.bytes > MEMORY_BYTES {
+                // Before another large one is stored.
+                let gathered = lock();
+                if gathered.bytes + piece.bytes + met.entry.bytes > scope.bytes {
+                    drop(gathered);
+                    lock().too_large = true;
                     return ControlFlow::Break(());
                 }
-                if let Some(fresh) = fresh {
-                    gathered.fresh.push((met.entry.path.clone(), fresh));
-                }
-                gathered.tracked.push((met.entry.path, node));
-                ControlFlow::Continue(())
             }
-            Ok(None) => ControlFlow::Continue(()),
-            Err(e) => {
-                gathered.error = Some(e);
-                ControlFlow::Break(())
+            let recorded = match (record(shared, &cache, &met, in_git, token), &met.meta) {
+                // A baseline holds what it can of a file that may not be read; a snapshot has to hold the bytes.
+                (Err(e), Some(meta)) if scope.git && e.kind == ErrorKind::Denied && meta.kind == EntryKind::File => {
+                    Ok(Some((meta.unreadable(), None)))
+                }
+                (recorded, _) => recorded,
+            };
+            match recorded {
+                Ok(Some((node, fresh))) => {
+                    if let Node::File { bytes, .. } = &node {
+                        piece.files += 1;
+                        piece.bytes += bytes;
+                    }
+                    if let Some(fresh) = fresh {
+                        piece.fresh.push((met.entry.path.clone(), fresh));
+                    }
+                    piece.tracked.push((met.entry.path, node));
+                }
+                Ok(None) => {}
+                Err(e) => {
+                    lock().error = Some(e);
+                    return ControlFlow::Break(());
+                }
             }
         }
+        let mut gathered = lock();
+        gathered.add(piece);
+        if gathered.files > scope.files || gathered.bytes > scope.bytes {
+            gathered.too_large = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
     })?;
     let mut gathered = gathered.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(error) = gathered.error {
@@ -218,7 +250,8 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
         let mode = crate::widen::root_mode(shared)?;
         gathered.tracked.push((WorkspacePath::root(), Node::Directory { mode }));
     }
-    gathered.tracked.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+    // Made of pieces in order, which this sort makes use of.
+    gathered.tracked.sort_by(|a, b| a.0.cmp(&b.0));
     if !gathered.fresh.is_empty() {
         let mut map = Map::clone(&cache);
         map.extend(gathered.fresh);
@@ -238,7 +271,7 @@ pub(crate) fn survey(shared: &Arc<Shared>, scope: Scope<'_>, token: &CancelToken
 
 type Recorded = Option<(Node, Option<(u128, Digest)>)>;
 
-fn record(shared: &Shared, cache: &Map, met: &Met, token: &CancelToken) -> Result<Recorded, Error> {
+fn record(shared: &Shared, cache: &Map, met: &Met, in_git: bool, token: &CancelToken) -> Result<Recorded, Error> {
     let path = &met.entry.path;
     Ok(match met.entry.kind {
         EntryKind::Directory => Some((Node::Directory { mode: met.entry.mode }, None)),
@@ -247,7 +280,7 @@ fn record(shared: &Shared, cache: &Map, met: &Met, token: &CancelToken) -> Resul
             Err(_) => None,
         },
         EntryKind::Other => None,
-        EntryKind::File if is_git_object(path) => {
+        EntryKind::File if in_git && is_git_object(path) => {
             // Its name stands for its content.
             met.meta.as_ref().map(|meta| (retained::node(path, meta), None))
         }

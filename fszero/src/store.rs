@@ -184,8 +184,8 @@ impl Store {
     }
 
     /// Moves a complete file of `tmp/` to its place. A whole object that is there already stays: it may be durable, which
-    /// the new one is not.
-    fn settle(&self, temporary: &str, digest: &Digest) -> Result<(), Error> {
+    /// the new one is not. Tells whether the file was moved.
+    fn settle(&self, temporary: &str, digest: &Digest) -> Result<bool, Error> {
         let (dir, name) = place(digest);
         let target = format!("{dir}/{name}");
         let (tmp, objects) = (self.tmp.as_fd(), self.objects.as_fd());
@@ -203,14 +203,15 @@ impl Store {
         if matches!(&placed, Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists) {
             if self.is_whole(digest)? && self.rejuvenate(&target)? {
                 let _ = self.seam.unlink(tmp, temporary.as_bytes());
-                return Ok(());
+                return Ok(false);
             }
             placed = rename(Rename::Replace);
         }
         if placed.is_err() {
             let _ = self.seam.unlink(tmp, temporary.as_bytes());
         }
-        placed.map_err(fail("writing to"))
+        placed.map_err(fail("writing to"))?;
+        Ok(true)
     }
 
     /// Reads an object of any size and compares it with its name.

@@ -11,7 +11,7 @@ use zero_contracts::files::{
 use zero_contracts::response::{CaptureTier, PathConflict};
 use zero_contracts::{CancelToken, Epoch, Error, ErrorKind, SourceView, Transaction};
 
-use crate::capture::Capture;
+use crate::capture::{Baseline, Capture};
 use crate::engine::Shared;
 use crate::node::Node;
 use crate::overlay::Body;
@@ -41,6 +41,8 @@ pub(crate) struct Cell {
     /// What is in the live tree already, in order.
     batches: Vec<Batch>,
     capture: Option<Capture>,
+    /// What the last capture began with.
+    baseline: Option<Baseline>,
     /// The layers that commands work in, once there was one that did.
     private: Option<Private>,
     /// Whether a command's effects could not be told.
@@ -64,6 +66,7 @@ impl Cell {
             history: Vec::new(),
             batches: Vec::new(),
             capture: None,
+            baseline: None,
             private: None,
             blind: false,
             phase: Phase::Open,
@@ -474,8 +477,10 @@ impl Transaction for Cell {
         }
         self.materialize(epoch, token)?;
         let (cell, session) = (&self.begin.cell, &self.begin.session);
-        match Capture::begin(&self.shared, cell, session, epoch, &self.batches, token)? {
+        let last = self.baseline.as_ref();
+        match Capture::begin(&self.shared, cell, session, epoch, &self.batches, last, token)? {
             Some(capture) => {
+                self.baseline = Some(capture.baseline().clone());
                 self.capture = Some(capture);
                 Ok(CaptureTier::Baseline)
             }

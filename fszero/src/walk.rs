@@ -46,6 +46,12 @@ pub(crate) struct Want<'a> {
     pub depth: Option<usize>,
 }
 
+/// Gets what a walk meets, a piece of one directory at a time.
+type Visit<'a> = dyn Fn(Vec<Met>) -> ControlFlow<()> + Sync + 'a;
+
+/// Entries of a directory are visited at most so many at a time.
+const PIECE: usize = 256;
+
 struct Task {
     path: WorkspacePath,
     rules: Rules,
@@ -65,7 +71,7 @@ struct Walk<'a> {
     view: &'a View,
     want: Want<'a>,
     token: &'a CancelToken,
-    visit: &'a (dyn Fn(Met) -> ControlFlow<()> + Sync),
+    visit: &'a Visit<'a>,
     queue: Mutex<Queue>,
     ready: Condvar,
 }
@@ -87,14 +93,17 @@ pub(crate) fn walk(
         depth: scope.depth,
     };
     let given = (start != scope.start).then(|| scope.start.clone());
-    run(view, &start, want, token, &|mut met| {
-        if met.entry.kind == EntryKind::Directory && !scope.directories {
-            return ControlFlow::Continue(());
+    run(view, &start, want, token, &|piece| {
+        for mut met in piece {
+            if met.entry.kind == EntryKind::Directory && !scope.directories {
+                continue;
+            }
+            if let Some(given) = &given {
+                met.entry.path = crate::overlay::rebase(&met.entry.path, &start, given);
+            }
+            visit(met.entry)?;
         }
-        if let Some(given) = &given {
-            met.entry.path = crate::overlay::rebase(&met.entry.path, &start, given);
-        }
-        visit(met.entry)
+        ControlFlow::Continue(())
     })
 }
 
@@ -104,18 +113,18 @@ pub(crate) fn run(
     start: &WorkspacePath,
     want: Want<'_>,
     token: &CancelToken,
-    visit: &(dyn Fn(Met) -> ControlFlow<()> + Sync),
+    visit: &Visit<'_>,
 ) -> Result<Vec<Skipped>, Error> {
     token.check()?;
     let Some(entry) = view.look(start)? else {
         return Err(missing(start));
     };
     if entry.kind != EntryKind::Directory {
-        let _ = visit(Met {
+        let _ = visit(vec![Met {
             entry,
             meta: None,
             ignored: false,
-        });
+        }]);
         return Ok(Vec::new());
     }
     let source = want.rules.map_or(view as &dyn SourceView, |rules| rules);
@@ -325,6 +334,7 @@ impl Walk<'_> {
         };
         let rules = task.rules.enter(&task.path, texts);
         let mut tasks = Vec::new();
+        let mut piece = Vec::with_capacity(found.len().min(PIECE));
         let mut each = |entry: Entry, meta: Option<Meta>| {
             let is_directory = entry.kind == EntryKind::Directory;
             let is_rules = self.want.rule_files
@@ -342,37 +352,54 @@ impl Walk<'_> {
                     depth: task.depth + 1,
                 });
             }
-            (self.visit)(Met { entry, meta, ignored })
+            piece.push(Met { entry, meta, ignored });
+            if piece.len() < PIECE {
+                return ControlFlow::Continue(());
+            }
+            (self.visit)(std::mem::replace(&mut piece, Vec::with_capacity(PIECE)))
         };
-        for (count, name) in found.iter().enumerate() {
-            if count % 256 == 255 {
-                self.token.check()?;
+        let all = || -> Result<ControlFlow<()>, Error> {
+            for (count, name) in found.iter().enumerate() {
+                if count % PIECE == PIECE - 1 {
+                    self.token.check()?;
+                }
+                let Some(directory) = &directory else { break };
+                let Some(meta) = stat_at(directory.as_fd(), name).map_err(fail)? else {
+                    continue;
+                };
+                let path = task.path.join(name)?;
+                let entry = Entry {
+                    path,
+                    kind: meta.kind,
+                    bytes: meta.size,
+                    mode: meta.mode,
+                    stamp: meta.stamp(),
+                };
+                if each(entry, Some(meta)).is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
-            let Some(directory) = &directory else { break };
-            let Some(meta) = stat_at(directory.as_fd(), name).map_err(fail)? else {
-                continue;
-            };
-            let path = task.path.join(name)?;
-            let entry = Entry {
-                path,
-                kind: meta.kind,
-                bytes: meta.size,
-                mode: meta.mode,
-                stamp: meta.stamp(),
-            };
-            if each(entry, Some(meta)).is_break() {
-                return Ok((Vec::new(), true));
+            for (path, slot) in staged {
+                if path.file_name() == Some(b".git") && !self.want.git {
+                    continue;
+                }
+                if let Some(entry) = crate::view::entry_of_slot(path, &slot)
+                    && each(entry, None).is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
-        }
-        for (path, slot) in staged {
-            if path.file_name() == Some(b".git") && !self.want.git {
-                continue;
-            }
-            if let Some(entry) = crate::view::entry_of_slot(path, &slot)
-                && each(entry, None).is_break()
-            {
-                return Ok((Vec::new(), true));
-            }
+            Ok(ControlFlow::Continue(()))
+        };
+        let met = all();
+        // What was met before an error was met all the same.
+        let rest = if matches!(met, Ok(ControlFlow::Break(()))) || piece.is_empty() {
+            ControlFlow::Continue(())
+        } else {
+            (self.visit)(piece)
+        };
+        if met?.is_break() || rest.is_break() {
+            return Ok((Vec::new(), true));
         }
         Ok((tasks, false))
     }

@@ -1,6 +1,7 @@
 //! What a command costs inside a cell, from the call to its answer, beside a bare spawn and wait of the same run.
 //!
 //! Prints one JSON row a line: `{bench, case, median, p95, unit, against, ratio}`; `against` is the median of the floor.
+//! Words given as arguments choose: `private`, `baseline`, `empty`, `large`, `codemod`, `stream`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,6 +31,15 @@ impl Policy for Clock {
     }
 }
 
+/// Bytes of the streaming row.
+const STREAM: u64 = 100_000_000;
+
+/// Whether a part is to be measured: all its words were given, or none at all.
+fn chosen(words: &[&str]) -> bool {
+    let given: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    given.is_empty() || given.iter().all(|given| words.contains(&given.as_str()))
+}
+
 fn main() {
     for (capture, files) in [
         (Capture::PreferPrivate, 0),
@@ -37,6 +47,9 @@ fn main() {
         (Capture::Baseline, 0),
         (Capture::Baseline, FILES),
     ] {
+        if !chosen(&[word(capture), if files == 0 { "empty" } else { "large" }]) {
+            continue;
+        }
         let root = tempfile::tempdir().expect("a temporary directory");
         fill(root.path(), files);
         let clock = Arc::new(Clock::default());
@@ -100,6 +113,62 @@ fn main() {
         let _ = std::fs::remove_dir_all(root.path().with_extension("walks"));
     }
     codemod();
+    if chosen(&["stream"]) {
+        stream();
+    }
+}
+
+fn word(capture: Capture) -> &'static str {
+    match capture {
+        Capture::Baseline => "baseline",
+        _ => "private",
+    }
+}
+
+/// A hundred megabytes of output, counted, hashed and kept in the store, against `cat` into a file beside the store.
+fn stream() {
+    let root = tempfile::tempdir().expect("a temporary directory");
+    let clock = Arc::new(Clock::default());
+    let kernel = ZeroKernel::open(KernelConfig {
+        store: StoreLocation::Transient,
+        policy: Some(Arc::clone(&clock) as Arc<dyn Policy>),
+        capture: Capture::Baseline,
+        ..KernelConfig::new(root.path())
+    })
+    .expect("the kernel opens");
+    let aside = tempfile::tempdir().expect("a temporary directory");
+    let (source, target) = (aside.path().join("source"), aside.path().join("target"));
+    let (mut ours, mut floors) = (Vec::new(), Vec::new());
+    for n in 0..9_u64 {
+        // Another content each time: what the store has already is not written again.
+        let bytes: Vec<u8> = (0..STREAM / 8)
+            .flat_map(|at| (at ^ (n << 40)).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes())
+            .collect();
+        std::fs::write(&source, &bytes).expect("writable");
+        drop(bytes);
+        let into = std::fs::File::create(&target).expect("writable");
+        floors.push(speed(time(|| {
+            let done = Command::new("cat").arg(&source).stdout(into).status();
+            assert!(done.expect("cat").success());
+        })));
+        let line = Value::from(source.to_str().expect("a path of text"));
+        let program = format!("await z.run(['cat', {line}], {{ visible: 100 }}); await z.state.get('x')");
+        clock.0.lock().expect("nothing panics here").clear();
+        let response = kernel.execute_cell(&program);
+        assert_eq!(response.outcome, Outcome::Completed, "{:?}", response.error);
+        let times = clock.0.lock().expect("nothing panics here");
+        ours.push(speed((times[1] - times[0]).as_secs_f64() * 1e3));
+    }
+    throughput(
+        "100 MB of stdout of z.run to the store, against cat > file",
+        &ours,
+        median(&floors),
+    );
+}
+
+/// Megabytes a second.
+fn speed(milliseconds: f64) -> f64 {
+    STREAM as f64 / 1e3 / milliseconds
 }
 
 /// The tier that commands of this kernel get, in words.
@@ -114,6 +183,9 @@ fn codemod() {
     const CHANGED: usize = 1_000;
     const SAMPLES: usize = 7;
     for capture in [Capture::PreferPrivate, Capture::Baseline] {
+        if !chosen(&[word(capture), "codemod"]) {
+            continue;
+        }
         let (root, plain) = (
             tempfile::tempdir().expect("a temporary directory"),
             tempfile::tempdir().expect("a temporary directory"),
@@ -127,7 +199,7 @@ fn codemod() {
         })
         .expect("the kernel opens");
         let name = tier(&kernel);
-        let (mut ours, mut floors) = (Vec::new(), Vec::new());
+        let (mut ours, mut floors, mut durable) = (Vec::new(), Vec::new(), Vec::new());
         for n in 0..SAMPLES {
             let line = format!("sed -i 's/content.*of/content {n} of/' d*/*.txt");
             floors.push(time(|| {
@@ -137,6 +209,8 @@ fn codemod() {
                     .status();
                 assert!(done.expect("sh").success());
             }));
+            // What a program pays that wants to be as sure of its files as a commit is.
+            durable.push(floors[n] + time(|| flush(plain.path())));
             ours.push(time(|| {
                 let response = kernel.execute_cell(&format!("await z.run({})", Value::from(line.as_str())));
                 assert_eq!(response.outcome, Outcome::Completed, "{:?}", response.error);
@@ -148,7 +222,29 @@ fn codemod() {
             &ours,
             median(&floors),
         );
+        row(
+            &format!("1,000 files by sed -i and their commit, {name}, against sed -i and a flush of each file"),
+            &ours,
+            median(&durable),
+        );
     }
+}
+
+/// Flushes every file below a directory, and every directory.
+fn flush(root: &Path) {
+    for entry in std::fs::read_dir(root).expect("readable") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            flush(&path);
+        } else {
+            std::fs::File::open(&path)
+                .and_then(|file| file.sync_all())
+                .expect("flushed");
+        }
+    }
+    std::fs::File::open(root)
+        .and_then(|directory| directory.sync_all())
+        .expect("flushed");
 }
 
 /// Makes that many small files, a hundred in each directory.
@@ -186,6 +282,14 @@ fn median(values: &[f64]) -> f64 {
 }
 
 fn row(case: &str, values: &[f64], against: f64) {
+    print(case, values, "ms", against);
+}
+
+fn throughput(case: &str, values: &[f64], against: f64) {
+    print(case, values, "MB/s", against);
+}
+
+fn print(case: &str, values: &[f64], unit: &str, against: f64) {
     let round = |value: f64| (value * 1e3).round() / 1e3;
     let p95 = sorted(values)[(values.len() * 95 / 100).min(values.len() - 1)];
     let row = serde_json::json!({
@@ -193,7 +297,7 @@ fn row(case: &str, values: &[f64], against: f64) {
         "case": case,
         "median": round(median(values)),
         "p95": round(p95),
-        "unit": "ms",
+        "unit": unit,
         "against": round(against),
         "ratio": round(median(values) / against),
     });

@@ -11,6 +11,8 @@ mod keeping;
 mod losses;
 mod model;
 mod private;
+mod repeated;
 mod scenarios;
 mod support;
 mod sweep;
+mod writing;
