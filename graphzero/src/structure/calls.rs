@@ -3,6 +3,7 @@
 //! An edge goes from a definition to the innermost function around a use of it; imports are no edges. A function that
 //! is passed as a value counts as called by whoever passes it.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 use zero_contracts::find::Confidence;
@@ -10,6 +11,7 @@ use zero_contracts::{Error, ErrorKind};
 
 use super::references::{Site, sites};
 use super::{Context, Found};
+use crate::answer::Hit;
 use crate::facts::{DefId, UseId, UseKind};
 use crate::program::Target;
 use crate::structure::imports::named_files;
@@ -170,7 +172,8 @@ pub fn callees(context: &Context<'_>) -> Result<Found, Error> {
 }
 
 /// Lists everything that depends on a symbol or on what a file defines, transitively, each with the shortest chain of
-/// evidence.
+/// evidence. Code of a file that lies in no definition (a script's, or what a module exports without a name) depends as well: it
+/// is one item a file, at its nearest use.
 pub fn impact(context: &Context<'_>) -> Result<Found, Error> {
     let text = context.request.query.trim();
     let mut start = Query::of(context, text)?;
@@ -183,15 +186,17 @@ pub fn impact(context: &Context<'_>) -> Result<Found, Error> {
     let depth = context.request.options.depth.unwrap_or(u32::MAX);
     let mut seen: HashSet<Symbol> = start.iter().copied().collect();
     let mut via: HashMap<Symbol, (Vec<String>, Confidence)> = HashMap::new();
+    let mut outside: BTreeMap<WorldFileId, Hit> = BTreeMap::new();
     let mut level = start;
     let mut step = 0;
     while !level.is_empty() && step < depth {
         step += 1;
         let mut next: BTreeMap<Symbol, (Vec<String>, Confidence)> = BTreeMap::new();
         for site in call_sites(context, &level)? {
-            let Some(caller) = owner(context, site.file, site.use_id).filter(|c| !seen.contains(c)) else {
+            let caller = owner(context, site.file, site.use_id);
+            if caller.is_some_and(|caller| seen.contains(&caller)) {
                 continue;
-            };
+            }
             let Some(target) = site.targets.first() else { continue };
             let callee = Symbol {
                 file: target.file,
@@ -200,8 +205,14 @@ pub fn impact(context: &Context<'_>) -> Result<Found, Error> {
             let (chain, confidence) = via.get(&callee).cloned().unwrap_or((Vec::new(), Confidence::Exact));
             let mut chain = chain;
             chain.insert(0, context.world.qualified(callee));
-            let entry = (chain, confidence.max(target.confidence));
-            next.entry(caller).or_insert(entry);
+            let confidence = confidence.max(target.confidence);
+            if let Some(caller) = caller {
+                next.entry(caller).or_insert((chain, confidence));
+            } else if let Entry::Vacant(free) = outside.entry(site.file) {
+                let mut hit = context.use_hit(site.file, site.use_id, &site.targets);
+                (hit.via, hit.confidence) = (chain, Some(confidence));
+                free.insert(hit);
+            }
         }
         level = next.keys().copied().collect();
         seen.extend(level.iter().copied());
@@ -210,7 +221,7 @@ pub fn impact(context: &Context<'_>) -> Result<Found, Error> {
     }
     let mut found: Vec<Symbol> = via.keys().copied().collect();
     context.world.order(&mut found);
-    let hits = found
+    let mut hits: Vec<Hit> = found
         .into_iter()
         .filter(|symbol| context.scope.contains(&context.world.file(symbol.file).path))
         .map(|symbol| {
@@ -221,7 +232,9 @@ pub fn impact(context: &Context<'_>) -> Result<Found, Error> {
             }
             hit
         })
+        .chain(outside.into_values().filter(|hit| context.scope.contains(&hit.path)))
         .collect();
+    hits.sort_by(|a, b| (&a.path, a.span).cmp(&(&b.path, b.span)));
     Ok(Found { hits, names })
 }
 

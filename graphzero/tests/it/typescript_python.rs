@@ -255,3 +255,53 @@ const all = (a: A) => {
     assert_eq!(f.references("A.size"), ["1 > size", "2 > size", "3 > size", "5 > size"]);
     assert_eq!(f.references("A.next"), ["4 > next"]);
 }
+
+#[test]
+fn code_outside_of_definitions_depends_too() {
+    let f = Fixture::new(
+        "//- lib.js
+function leaf() { return 1 }
+function middle() { return leaf() }
+module.exports = function (x) { return x ? middle() : leaf() }
+leaf()
+//- lonely.js
+function only() { return 1 }
+module.exports = (x) => only(x)
+//- tool.py
+def used(): return 1
+def unused(): return 2
+if __name__ == '__main__':
+    used()
+",
+    );
+    let impact = |query: &str| -> Vec<(String, Vec<String>)> {
+        let items = f.ask(FindMode::Impact, query).items;
+        let told =
+            |item: zero_contracts::find::FindItem| (format!("{}:{}", item.path, item.range.start.line), item.via);
+        items.into_iter().map(told).collect()
+    };
+    let told = |at: &str, via: &[&str]| {
+        (
+            at.to_owned(),
+            via.iter().map(|&step| step.to_owned()).collect::<Vec<_>>(),
+        )
+    };
+    // One item a file, however often it uses it, and with the shortest chain.
+    assert_eq!(
+        impact("leaf"),
+        [told("lib.js:2", &["lib.leaf"]), told("lib.js:3", &["lib.leaf"])]
+    );
+    assert_eq!(impact("middle"), [told("lib.js:3", &["lib.middle"])]);
+    assert_eq!(impact("only"), [told("lonely.js:2", &["lonely.only"])]);
+    assert_eq!(impact("used"), [told("tool.py:4", &["tool.used"])]);
+    assert_eq!(impact("unused"), []);
+    // What has a caller has an impact.
+    for name in ["leaf", "middle", "only", "used", "unused"] {
+        let (callers, impact) = (f.ask(FindMode::Callers, name), f.ask(FindMode::Impact, name));
+        assert_eq!(
+            (callers.total == 0, callers.absence),
+            (impact.total == 0, impact.absence),
+            "{name}"
+        );
+    }
+}
