@@ -1,5 +1,7 @@
 //! `cargo xtask demo`: real cells on a copy of a published crate.
 
+use std::process::Command;
+
 use anyhow::{Context, Result};
 use cargo_metadata::MetadataCommand;
 
@@ -30,6 +32,9 @@ pub fn demo() -> Result<()> {
     let root = directory.path().join(CRATE);
     copy_tree(sources.as_std_path(), &root)?;
     println!("A copy of {CRATE} {}.", package.version);
-    run(&mut cargo(&["build", "--package", "zero-supervisor", "--bins"]))?;
-    run(cargo(&["run", "--quiet", "--package", "zerostack", "--example", "demo", "--"]).arg(&root))
+    // The whole workspace at once, as the tests build it: packages by themselves would have other features of their
+    // dependencies, and whoever went on to the command line or the tests would build V8's bindings once more.
+    run(&mut cargo(&["build", "--workspace", "--bins", "--example", "demo"]))?;
+    let demo = metadata.target_directory.join("debug").join("examples").join("demo");
+    run(Command::new(demo.as_std_path()).arg(&root))
 }

@@ -12,6 +12,15 @@ use crate::conformance::ENGINES;
 
 /// Copies an engine and the contracts into `to`, which must be absent or empty.
 pub fn vendor(engine: &str, to: &Path) -> Result<()> {
+    copy(engine, to)?;
+    println!(
+        "{engine} and zero-contracts are in {}, a workspace of their own: try `cargo test` there",
+        to.display()
+    );
+    Ok(())
+}
+
+fn copy(engine: &str, to: &Path) -> Result<()> {
     if !ENGINES.contains(&engine) {
         bail!("`{engine}` is not an engine; the engines are {}", ENGINES.join(", "));
     }
@@ -52,7 +61,7 @@ pub fn vendor(engine: &str, to: &Path) -> Result<()> {
 /// Vendors an engine into a temporary directory, and builds, tests and runs its examples there.
 pub fn prove(engine: &str) -> Result<()> {
     let directory = tempfile::tempdir()?;
-    vendor(engine, directory.path())?;
+    copy(engine, directory.path())?;
     let target = workspace().join("target").join("vendored");
     let inside = |arguments: &[&str]| {
         let mut command = cargo(arguments);
