@@ -38,7 +38,7 @@ pub struct ReadOptions {
     /// Only the definition of this symbol (name or qualified tail).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
-    /// Only the lines that hold this literal text, first of them first; `next` goes on.
+    /// Only the line (or lines) that this literal text first stands on; `next` goes on to the following one.
     #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub match_text: Option<String>,
     /// Only the JSON value at this RFC 6901 pointer.

@@ -412,7 +412,10 @@ impl Stager<'_> {
                     EntryKind::Symlink => "a symlink",
                     EntryKind::Other => "a FIFO, socket or device",
                 };
-                Err(conflict(given, format!("`{given}` is there already: {what}")))
+                Err(conflict(
+                    given,
+                    format!("`{given}` is there already: {what}; name another path, or change what is there"),
+                ))
             }
         }
     }

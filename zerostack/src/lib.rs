@@ -1,7 +1,51 @@
 //! The hub of ZeroStack: one cell, six operations, one terminal response.
 //!
 //! It composes the engines through the traits of `zero-contracts` and owns what none of them may: the frame, the
-//! transaction of a cell, cancellation, processes, sessions and events. See [`ZeroKernel`].
+//! transaction of a cell, cancellation, processes, sessions and events.
+//!
+//! ```
+//! use zerostack::contracts::response::Outcome;
+//! use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
+//!
+//! let root = tempfile::tempdir()?;
+//! std::fs::write(root.path().join("a.txt"), "one\n")?;
+//! let kernel = ZeroKernel::open(KernelConfig {
+//!     store: StoreLocation::Transient, // without this line, one in the user's state directory
+//!     ..KernelConfig::new(root.path())
+//! })?;
+//!
+//! let cell = "await z.edit('a.txt', {find: 'one', replacement: input.to}); return z.read('a.txt')";
+//! let response = kernel.execute_cell_with(
+//!     cell,
+//!     CellOptions { input: Some([("to".to_owned(), "two".into())].into()), ..CellOptions::default() },
+//! );
+//! assert_eq!(response.outcome, Outcome::Completed, "{:?}", response.error);
+//! assert_eq!(response.value.map(|value| value.0), Some("two\n".into()));
+//! assert_eq!(std::fs::read_to_string(root.path().join("a.txt"))?, "two\n");
+//!
+//! let failed = kernel.execute_cell("await z.edit('a.txt', {find: 'two', replacement: 'three'}); throw new Error('no')");
+//! assert_eq!(failed.outcome, Outcome::Failed);
+//! assert_eq!(std::fs::read_to_string(root.path().join("a.txt"))?, "two\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Where to go on
+//!
+//! | for | see |
+//! | --- | --- |
+//! | a workspace, its budgets, and what the host allows | [`KernelConfig`], [`Policy`], [`Effects`] |
+//! | a cell: its input, deadline, cancellation and streamed output | [`CellOptions`], [`Interrupt`] |
+//! | what came of it | [`contracts::Response`]; [`ZeroKernel::event`], [`ZeroKernel::log`], [`ZeroKernel::events`] |
+//! | taking it back | [`ZeroKernel::undo`] |
+//! | facts of the session | [`ZeroKernel::session`], [`Session`] |
+//! | telling a model how to write cells | [`instructions`], [`schemas`] |
+//!
+//! # What a host needs beside the library
+//!
+//! `z.run` starts the program `zero-supervisor` (`cargo build -p zero-supervisor`), which owns the command. It is looked for
+//! beside the host's executable and one directory above; [`KernelConfig::supervisor`] or the variable `ZEROSTACK_SUPERVISOR`
+//! names another. All other operations do without. V8 comes as a library that cargo's build of the crate `v8` finds once
+//! `cargo xtask setup` was run in ZeroStack's own workspace.
 
 mod admission;
 mod cell;

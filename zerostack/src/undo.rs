@@ -1,8 +1,9 @@
 //! Undo: what a cell committed is taken back by a transaction of its own.
 
+use zero_contracts::edit::{EditReceipt, ReceiptStatus};
 use zero_contracts::event::HostAct;
 use zero_contracts::response::Disposition;
-use zero_contracts::{Error, ErrorKind, Handle, HandleKind, UndoOptions, UndoReport};
+use zero_contracts::{Error, ErrorKind, Event, Handle, HandleKind, UndoOptions, UndoReport};
 
 use crate::cell::lock;
 use crate::config::Result;
@@ -15,7 +16,8 @@ impl ZeroKernel {
     /// its own, which can be undone by its own event. Facts of the session are not undone.
     ///
     /// # Errors
-    /// `invalid_input` for a handle that names no event, or an event that committed nothing; `not_found` if the event or
+    /// `invalid_input` for a handle that names no event, an event that committed nothing, or a path at or below which the
+    /// cell changed nothing (`accepted` has those that it changed); `not_found` if the event or
     /// its transaction is not kept any more; `busy` while another cell holds the workspace; `conflict` if a file changed
     /// while it was taken back; `cancelled`, `corrupt`, `io`.
     #[tracing::instrument(level = "debug", skip_all, fields(event = %event))]
@@ -33,6 +35,7 @@ impl ZeroKernel {
                 Error::invalid("the cell committed no effects: there is nothing to take back").with_path("event"),
             );
         }
+        named_paths_were_changed(&recorded, options)?;
         let cell = self.host_cell(kernel.begin(&self.scope.session, &token)?);
         if !options.dry_run {
             cell.lease(&token)?;
@@ -70,11 +73,36 @@ impl ZeroKernel {
             Some(error) => Err(error.into()),
             None => Ok(UndoReport {
                 disposition: response.effects.disposition,
-                receipts: reversal.receipts,
+                receipts: committed(reversal.receipts),
                 conflicts: reversal.conflicts,
                 state_undone: false,
                 event: response.event,
             }),
         }
     }
+}
+
+/// How many of the paths that a cell changed are told to who named another.
+const TOLD_PATHS: usize = 20;
+
+/// Refuses a path that the cell changed nothing at or below: it is misspelt, and to do nothing would look like success.
+fn named_paths_were_changed(event: &Event, options: &UndoOptions) -> Result<()> {
+    let changed = || event.receipts.iter().map(|receipt| &receipt.path);
+    for path in options.paths.iter().flatten() {
+        if !changed().any(|changed| changed.is_within(path)) {
+            let told = changed().take(TOLD_PATHS).map(ToString::to_string);
+            return Err(Error::invalid(format!("the cell changed nothing at or below `{path}`"))
+                .with_path("paths")
+                .with_accepted(told.collect::<Vec<_>>()));
+        }
+    }
+    Ok(())
+}
+
+/// Receipts of what was staged, now that it is committed.
+fn committed(mut receipts: Vec<EditReceipt>) -> Vec<EditReceipt> {
+    for receipt in &mut receipts {
+        receipt.status = ReceiptStatus::Committed;
+    }
+    receipts
 }

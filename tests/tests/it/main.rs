@@ -47,6 +47,55 @@ fn the_cookbook_works_as_it_is_printed() {
     assert!(cells.len() >= 15, "{} cells", cells.len());
 }
 
+/// Names of the members of an object's options, and of the forms of a union.
+fn members(schema: &serde_json::Value) -> BTreeSet<String> {
+    let forms = schema["oneOf"].as_array().into_iter().flatten();
+    std::iter::once(schema)
+        .chain(forms)
+        .filter_map(|schema| schema["properties"].as_object())
+        .flat_map(|properties| properties.keys().cloned())
+        .collect()
+}
+
+#[test]
+fn the_page_on_cells_names_everything_that_they_can_say() {
+    let page = include_str!("../../../docs/cells.md");
+    let schemas = zerostack::schemas();
+    let defs = &schemas["$defs"];
+    let sections: Vec<_> = page.split("\n## ").collect();
+    for (operation, unions) in [
+        ("read", vec![]),
+        ("find", vec![]),
+        ("edit", vec!["change"]),
+        ("apply", vec!["operation", "effectRequest"]),
+        ("run", vec![]),
+    ] {
+        let heading = format!("`z.{operation}(");
+        let section = sections
+            .iter()
+            .find(|section| section.starts_with(&heading))
+            .expect(operation);
+        let mut names = members(&defs[operation]["properties"]["options"]);
+        names.extend(unions.into_iter().flat_map(|union| members(&defs[union])));
+        assert!(!names.is_empty(), "{operation}");
+        // A change of one file is told of at `z.edit`.
+        names.retain(|name| operation != "apply" || !members(&defs["change"]).contains(name));
+        for name in names {
+            let told = section.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+            assert!(told, "docs/cells.md says nothing of `{name}` at z.{operation}");
+        }
+    }
+    let modes = defs["find"]["properties"]["options"]["properties"]["mode"]["enum"]
+        .as_array()
+        .expect("modes");
+    for mode in modes.iter().filter_map(|mode| mode.as_str()) {
+        assert!(
+            page.contains(&format!("`{mode}`")),
+            "docs/cells.md says nothing of the mode `{mode}`"
+        );
+    }
+}
+
 /// Runs every fourth scenario, so that they run on several processors.
 fn run_share(share: usize) {
     let failed = misses(scenarios().iter().skip(share).step_by(4));

@@ -28,13 +28,13 @@ pub struct Exec {
     workspace: Workspace,
     #[command(flatten)]
     channels: Channels,
-    /// The cell's file.
+    /// The cell's file; standard input unless given.
     #[arg(long, value_name = "CELL")]
     file: Option<PathBuf>,
     /// A JSON object that the cell sees as `input`.
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// Milliseconds of wall-clock time.
+    /// Milliseconds of wall-clock time; 30000 unless given.
     #[arg(long, value_name = "N")]
     timeout_ms: Option<u64>,
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 use zerostack::ZeroKernel;
+use zerostack::contracts::event::HostAct;
 use zerostack::contracts::response::Disposition;
 use zerostack::contracts::{Error, Event, Handle};
 
@@ -79,7 +80,7 @@ impl Log {
 fn readable(handle: &Handle, event: &Event) -> String {
     let mut text = format!("{handle}\n    {}  {}", time(event.at_ms), event.cell);
     text += &match &event.act {
-        Some(act) => format!("  by the host: {}", json!(act)),
+        Some(act) => format!("  by the host: {}", what_the_host_did(act)),
         None => format!("  {:?} in {:.0} ms", event.outcome, event.ledger.wall_ms),
     };
     let calls: Vec<_> = event
@@ -123,6 +124,15 @@ fn readable(handle: &Handle, event: &Event) -> String {
         text += "    changed the state\n";
     }
     text
+}
+
+/// An act of the host in a few words.
+fn what_the_host_did(act: &HostAct) -> String {
+    match act {
+        HostAct::Undo { of } => format!("undo of {}", Handle::event(*of)),
+        // Whatever else there is says it by its own names.
+        other => json!(other).to_string(),
+    }
 }
 
 /// A time in UTC, to the second.

@@ -1,7 +1,8 @@
 //! `zero-kernel`: one-cell diagnostics and health checks of the ZeroStack kernel.
 //!
-//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages); everything else goes to standard error. Exit codes: 0 Completed or
-//! healthy, 1 Failed or unhealthy, 2 usage, 130 Cancelled.
+//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages; with `log`, lines for people unless
+//! JSON is asked for); everything else goes to standard error. Exit codes: 0 Completed or healthy, 1 Failed or unhealthy, 2
+//! usage, 130 Cancelled.
 
 mod doctor;
 mod effects;
@@ -21,9 +22,17 @@ use clap::{Args, Parser, Subcommand};
 use zerostack::contracts::{Error, SessionName};
 use zerostack::{KernelConfig, StoreLocation};
 
-/// Operator command line of the ZeroStack kernel.
+/// What the help of the whole program ends with.
+const ENDS: &str = "\
+Exit codes: 0 completed or healthy, 1 failed or unhealthy, 2 usage, 130 cancelled.
+
+Stores lie below $XDG_STATE_HOME/zerostack (~/.local/state/zerostack), one a workspace, unless --store names another.
+ZERO_KERNEL_LOG=debug tells on standard error what goes on; ZEROSTACK_SUPERVISOR names the program zero-supervisor where it
+is not beside this one.";
+
+/// Runs cells of the ZeroStack kernel, and looks after what they left.
 #[derive(Parser)]
-#[command(name = "zero-kernel", version, about)]
+#[command(name = "zero-kernel", version, about, after_help = ENDS)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -32,14 +41,24 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run one cell and print its response.
+    ///
+    /// The cell, the body of an async function in JavaScript or TypeScript, comes from standard input without `--file`.
     Exec(exec::Exec),
     /// Say which calls of `z` a cell can make, without running it.
+    ///
+    /// The cell comes from standard input without `--file`.
     Plan(plan::Plan),
     /// Print the session's latest events.
     Log(log::Log),
-    /// Take back what a cell committed.
+    /// Take back the changes of files that a cell committed.
+    ///
+    /// Whole, or with `--path` in part. What was changed since is left and listed among the conflicts, and the exit code is 1.
+    /// The undo has an event of its own, by which it is undone. Facts of the session stay as they are.
     Undo(undo::Undo),
-    /// Check a file of evidence, or a store with its chains.
+    /// Check a file of evidence, or with --root a store and its chains.
+    ///
+    /// A file is what `log --event` or `log --chain` printed, or a receipt. Of a store every object, journal frame and chain of
+    /// events is checked.
     Verify(verify::Verify),
     /// Remove what nothing in the store refers to any more.
     Gc(store::Gc),

@@ -193,7 +193,7 @@ impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
             .with_server_info(Implementation::new("zero-kernel", env!("CARGO_PKG_VERSION")))
-            .with_instructions(instructions())
+            .with_instructions("One tool, execute_cell. Its description says what a cell can do.")
     }
 
     async fn list_tools(
@@ -233,12 +233,13 @@ fn result(response: &Response) -> Result<CallToolResult, ErrorData> {
     })
 }
 
-/// The tool as the model sees it. What a cell can do stands in the instructions alone.
+/// The tool as the model sees it. What a cell can do stands in its description, and there alone: not every client shows a
+/// server's instructions to its model, but none hides a tool's description.
 fn tool() -> Tool {
     let schema = json!({
         "type": "object",
         "properties": {
-            "source": { "type": "string", "description": "body of the cell: JavaScript" },
+            "source": { "type": "string", "description": "body of the cell: JavaScript or TypeScript" },
             "input": { "type": "object", "description": "values that the cell sees as `input`" },
             "timeoutMs": { "type": "integer", "minimum": 0, "description": "default 30000" },
         },
@@ -251,7 +252,10 @@ fn tool() -> Tool {
     };
     Tool::new(
         TOOL,
-        "Runs one cell on the workspace and returns its response. A cell that fails leaves no trace.",
+        format!(
+            "Runs one cell on the workspace and returns its response.\n\n{}",
+            instructions()
+        ),
         Arc::new(schema),
     )
     .with_annotations(ToolAnnotations::new().destructive(true).open_world(true))

@@ -10,7 +10,7 @@ use crate::{fail, print, source};
 /// Prints which calls of `z` a cell can make; it comes from standard input without `--file`. Nothing runs.
 #[derive(Args)]
 pub struct Plan {
-    /// The cell's file.
+    /// The cell's file; standard input unless given.
     #[arg(long, value_name = "CELL")]
     file: Option<PathBuf>,
 }

@@ -82,6 +82,7 @@ function load() {
     lines.push('ZERO_KERNEL_NATIVE_ADDON names that file, so no other was looked for.');
   } else if (PREBUILT.includes(name)) {
     lines.push(`Install @zerostack/zero-kernel-${name}@${version}; --omit=optional or a lockfile made elsewhere leaves it out.`);
+    lines.push('In a checkout of its repository, `cargo xtask node --dev` makes it.');
   } else {
     lines.push(`There is no prebuilt addon for this platform; there is one for ${PREBUILT.join(', ')}.`);
   }

@@ -24,9 +24,9 @@ pub(super) fn trip_error(why: Trip) -> Error {
         Trip::None => internal("stopped without a reason"),
         Trip::Cancelled => Error::new(ErrorKind::Cancelled, "the host cancelled the cell"),
         Trip::Deadline => {
-            Error::new(ErrorKind::Deadline, "the cell did not end within its wall-clock budget").with_path("wall")
+            Error::new(ErrorKind::Deadline, "the cell did not end within its wall-clock budget: do less in one cell, or have its host give it more time").with_path("wall")
         }
-        Trip::Cpu => Error::new(ErrorKind::Budget, "the cell used up its CPU time").with_path("cpu"),
+        Trip::Cpu => Error::new(ErrorKind::Budget, "the cell used up its CPU time: compute less in one cell").with_path("cpu"),
         Trip::Heap => Error::new(
             ErrorKind::Budget,
             "the cell used up its heap: keep less in memory at once",

@@ -21,11 +21,12 @@ pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken
     let mut fields = named("apply", &["operations", "options"], arguments)?;
     let options: ApplyOptions = fields
         .remove("options")
-        .map_or(Ok(ApplyOptions::default()), json::from_value)?;
+        .map_or(Ok(ApplyOptions::default()), json::from_value)
+        .map_err(|e| below("options", e))?;
     // Read by shape rather than as a union, so that an error names the operation and field it is about.
     let operations: Vec<FileOperation> = match fields.remove("operations") {
-        Some(operations @ Value::Array(_)) => json::from_value(operations)?,
-        Some(effect @ Value::Object(_)) => {
+        Some(operations @ Value::Array(_)) => json::from_value(operations).map_err(|e| below("operations", e))?,
+        Some(effect @ Value::Object(_)) if effect.get("effect").is_some() => {
             let effect: EffectRequest = json::from_value(effect)?;
             if options.verify.is_some() {
                 return Err(
@@ -67,6 +68,16 @@ pub(crate) fn apply(cell: &Arc<Cell>, arguments: Vec<Value>, token: &CancelToken
         };
     }
     reply(&ApplyResult::Files(ApplyReceipts { receipts }))
+}
+
+/// Says which argument an error's place is in.
+fn below(argument: &str, error: Error) -> Error {
+    let path = match &error.path {
+        Some(path) if path.starts_with('[') => format!("{argument}{path}"),
+        Some(path) => format!("{argument}.{path}"),
+        None => argument.to_owned(),
+    };
+    error.with_path(path)
 }
 
 fn check(

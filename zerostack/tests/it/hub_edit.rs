@@ -146,3 +146,30 @@ fn an_edit_that_nobody_awaits_fails_the_cell() {
     assert!(error.detail.contains("z.run"), "{}", error.detail);
     assert_eq!(ws.tree(), before);
 }
+
+#[test]
+fn what_is_wrong_with_an_apply_is_told_by_argument_and_place() {
+    let ws = Workspace::new(&[("a", "1\n")]);
+    for (arguments, place) in [
+        ("{path: 'b', create: 'x'}", "operations"),
+        ("'b'", "operations"),
+        ("", "operations"),
+        ("['b']", "operations[0]"),
+        ("[{path: 'b', create: 'x'}, {move: 'a'}]", "operations[1].move"),
+        ("[{path: 'a', contents: 'x'}]", "operations[0].contents"),
+        ("[{path: 'b', create: 'x'}], {verify: true}", "options.verify"),
+        (
+            "[{path: 'b', create: 'x'}], {verify: {comand: ['true']}}",
+            "options.verify.comand",
+        ),
+        ("[{path: 'b', create: 'x'}], {check: true}", "options.check"),
+    ] {
+        let error = ws.error(&format!("await z.apply({arguments})"));
+        assert_eq!(
+            (error.kind, error.path.as_deref()),
+            (ErrorKind::InvalidInput, Some(place)),
+            "{arguments}: {error:?}"
+        );
+    }
+    assert!(!ws.has("b"));
+}

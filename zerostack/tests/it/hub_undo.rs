@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use zero_contracts::edit::{EditReceipt, ReceiptStatus};
 use zero_contracts::response::{Disposition, Outcome};
 use zero_contracts::{ErrorKind, Handle, UndoOptions, UndoReport};
 use zerostack::ZeroKernel;
@@ -75,7 +76,13 @@ fn an_undo_gives_back_the_tree_and_its_own_undo_the_change() {
             (Disposition::Committed, &Vec::new(), false),
             "{cell}"
         );
-        assert_eq!(report.receipts, dry.receipts, "{cell}");
+        // A dry run tells the same, but that it is done.
+        let done = |receipt: EditReceipt| EditReceipt {
+            status: ReceiptStatus::Committed,
+            ..receipt
+        };
+        let told: Vec<_> = dry.receipts.into_iter().map(done).collect();
+        assert_eq!(report.receipts, told, "{cell}");
         same(&ws.tree(), &before);
         let report = undo(&ws, &report.event.unwrap());
         same(&ws.tree(), &after);
@@ -139,6 +146,8 @@ fn an_undo_by_path_leaves_the_rest() {
     let report = ws.kernel.undo(&event, &options).unwrap();
     let paths: Vec<_> = report.receipts.iter().map(|receipt| receipt.path.to_string()).collect();
     assert_eq!(paths, ["gone", "n"]);
+    let committed = |receipt: &EditReceipt| receipt.status == ReceiptStatus::Committed;
+    assert!(report.receipts.iter().all(committed), "{report:#?}");
     assert!(ws.has("gone") && !ws.has("n"));
     assert!(ws.file("src/a").starts_with("ONE"));
     // What was left can follow.
@@ -148,6 +157,36 @@ fn an_undo_by_path_leaves_the_rest() {
     };
     ws.kernel.undo(&event, &options).unwrap();
     assert!(ws.file("src/a").starts_with("one"));
+}
+
+#[test]
+fn an_undo_by_a_path_that_the_cell_did_not_change_is_refused_and_names_those_it_did() {
+    let ws = workspace();
+    let event = committed(
+        &ws,
+        "await z.edit('src/a', {find: 'one', replacement: 'ONE'}); await z.apply([{move: ['d', 'moved/d']}])",
+    );
+    let with = |paths: &[&str], dry_run| UndoOptions {
+        paths: Some(paths.iter().map(|path| path.parse().unwrap()).collect()),
+        dry_run,
+    };
+    for (paths, named) in [
+        (["gone", "src"], "gone"),
+        (["src/a", "src/a/b"], "src/a/b"),
+        (["sr", "d"], "sr"),
+    ] {
+        for dry_run in [true, false] {
+            let error = ws.kernel.undo(&event, &with(&paths, dry_run)).unwrap_err();
+            assert_eq!(error.kind, ErrorKind::InvalidInput);
+            assert!(error.detail.contains(&format!("`{named}`")), "{error}");
+            assert!(error.accepted.contains(&"src/a".to_owned()), "{error:?}");
+        }
+    }
+    assert!(ws.file("src/a").starts_with("ONE"));
+    for path in ["src", "moved/d"] {
+        assert_eq!(ws.kernel.undo(&event, &with(&[path], false)).unwrap().conflicts, []);
+    }
+    assert!(ws.file("src/a").starts_with("one") && ws.has("d/x"));
 }
 
 #[test]
