@@ -1,10 +1,34 @@
 //! The history of a workspace's sessions: exports, and the verification of stored chains.
 
-use zero_contracts::{Error, Handle, HandleKind, SessionName};
+use serde::Serialize;
+use zero_contracts::files::Damage;
+use zero_contracts::{CancelToken, Error, Handle, HandleKind, SessionName};
 
 use crate::config::Result;
-use crate::evidence::{self, ExportedChain, ExportedEvent, Verification};
+use crate::evidence::{self, ExportedChain, ExportedEvent, Receipt, ReceiptSchema, Verdict, Verification};
 use crate::kernel::ZeroKernel;
+
+/// What a check of a whole store found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoreVerification {
+    /// Whether nothing is damaged and no check of a chain is invalid.
+    pub valid: bool,
+    /// Objects and journal frames that are damaged.
+    pub damage: Vec<Damage>,
+    /// What the chains of events prove.
+    pub chains: Vec<ChainVerification>,
+}
+
+/// What a session's chain of events proves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChainVerification {
+    /// The session.
+    pub session: SessionName,
+    /// What was found.
+    pub verification: Verification,
+}
 
 impl ZeroKernel {
     /// Returns the names of the workspace's sessions, in order.
@@ -25,6 +49,49 @@ impl ZeroKernel {
             return Err(Error::invalid(format!("`{event}` does not name an event")).with_path("event"));
         }
         ExportedEvent::of_bytes(&self.kernel.objects.get(&event.digest)?)
+    }
+
+    /// Issues a portable receipt for each effect that the cell of an event committed; none if it committed nothing.
+    ///
+    /// # Errors
+    /// `invalid_input` for another handle; `not_found`, `corrupt`, `io`.
+    pub fn receipts(&self, event: &Handle, schema: ReceiptSchema, issuer: &str) -> Result<Vec<Receipt>> {
+        if event.kind != HandleKind::Event {
+            return Err(Error::invalid(format!("`{event}` does not name an event")).with_path("event"));
+        }
+        Receipt::of_event(schema, issuer, event, &self.kernel.event(&event.digest)?)
+    }
+
+    /// Checks every stored object and journal frame, and the chain of every session, or of one. With `key` (64 hexadecimal
+    /// digits) every event must be signed by it.
+    ///
+    /// # Errors
+    /// `io`, `busy`, and `corrupt` for a database that cannot be read; `cancelled` and `deadline` from the token. What is
+    /// damaged is not an error but the answer.
+    pub fn verify_store(
+        &self,
+        only: Option<&SessionName>,
+        key: Option<&str>,
+        token: &CancelToken,
+    ) -> Result<StoreVerification> {
+        let damage = self.verify(token)?;
+        let mut chains = Vec::new();
+        for session in self.sessions()? {
+            token.check()?;
+            if only.is_none_or(|only| *only == session) {
+                let verification = self.verify_chain(&session, key)?;
+                chains.push(ChainVerification { session, verification });
+            }
+        }
+        let sound = |chain: &ChainVerification| {
+            let mut checks = chain.verification.checks.iter();
+            checks.all(|check| check.verdict != Verdict::Invalid)
+        };
+        Ok(StoreVerification {
+            valid: damage.is_empty() && chains.iter().all(sound),
+            damage,
+            chains,
+        })
     }
 
     /// Exports the session's chain, as far as it is kept.

@@ -83,6 +83,7 @@ pub use config::{
 };
 pub use examine::{Readable, StoreReport, examine};
 pub use execute::plan_cell;
+pub use history::{ChainVerification, StoreVerification};
 pub use instructions::{instructions, schemas};
 pub use kernel::{Leftovers, Status, ZeroKernel};
 pub use maintenance::{GcOptions, GcReport};

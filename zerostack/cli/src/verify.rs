@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
 use zerostack::contracts::{CancelToken, Error, SessionName};
 use zerostack::{KernelConfig, StoreLocation, ZeroKernel, evidence};
 
@@ -66,26 +65,8 @@ impl Verify {
         }
         let only = self.session.as_ref().map(SessionName::new).transpose()?;
         let kernel = ZeroKernel::open(config)?;
-        let damage = kernel.verify(&CancelToken::new())?;
-        let mut chains = Vec::new();
-        for session in kernel.sessions()? {
-            if only.as_ref().is_none_or(|only| *only == session) {
-                let verification = kernel.verify_chain(&session, self.key.as_deref())?;
-                chains.push((session, verification));
-            }
-        }
-        let valid = damage.is_empty()
-            && chains.iter().all(|(_, chain)| {
-                chain
-                    .checks
-                    .iter()
-                    .all(|check| check.verdict != evidence::Verdict::Invalid)
-            });
-        let chains: Vec<_> = chains
-            .into_iter()
-            .map(|(session, verification)| json!({ "session": session, "verification": verification }))
-            .collect();
-        print(&json!({ "valid": valid, "damage": damage, "chains": chains }));
-        Ok(valid)
+        let verification = kernel.verify_store(only.as_ref(), self.key.as_deref(), &CancelToken::new())?;
+        print(&verification);
+        Ok(verification.valid)
     }
 }

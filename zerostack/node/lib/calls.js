@@ -70,7 +70,7 @@ function finish(number, call) {
 
 /**
  * Starts a method of a kernel.
- * @param kernel the addon's kernel
+ * @param kernel the addon's kernel; undefined for a call that needs none
  * @param keep what must live as long as the call does
  */
 function start(kernel, method, args, { signal, told, holds = true, keep } = {}) {
@@ -81,7 +81,8 @@ function start(kernel, method, args, { signal, told, holds = true, keep } = {}) 
   const answer = new Promise((resolve, reject) => {
     const abort = () => native.cancel(number);
     pending.set(number, { resolve, reject, told, signal, abort, holds, keep, site });
-    native.call(number, kernel, method, text);
+    if (kernel === undefined) native.callAlone(number, method, text);
+    else native.call(number, kernel, method, text);
     if (holds && ++live === 1) native.hold(true);
     if (signal?.aborted) abort();
     else signal?.addEventListener('abort', abort, { once: true });

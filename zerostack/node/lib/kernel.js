@@ -4,6 +4,7 @@ const { fileURLToPath } = require('node:url');
 
 const calls = require('./calls');
 const { ZeroKernelError, misuse } = require('./errors');
+const { mounts } = require('./mounts');
 
 /** An object of options, checked only as far as the addon cannot: names and values are its business. */
 function record(value, path) {
@@ -39,7 +40,7 @@ Object.defineProperty(NotSent.prototype, 'name', { value: 'NotSent' });
 const message = (why) => (why instanceof Error ? why.message : String(why));
 
 /** Makes the function that answers the questions of a kernel's cells from functions of the host's. */
-function asker(options) {
+function asker(options, mounted) {
   const channels = record(record(options.effects, 'effects').channels, 'effects.channels');
   for (const [name, channel] of Object.entries(channels)) {
     callable(record(channel, `effects.channels.${name}`).dispatch, `effects.channels.${name}.dispatch`);
@@ -47,6 +48,7 @@ function asker(options) {
   }
   const functions = {
     policy: callable(options.policy, 'policy'),
+    ...mounted,
     dispatch: async ({ channel, effect }) => {
       try {
         return { sent: (await channels[channel].dispatch(effect)) ?? null };
@@ -76,8 +78,11 @@ class ZeroKernel {
     }
     const { root, ...rest } = record(options, 'options');
     if (root === undefined) throw misuse('root is missing: the directory that cells work in', 'root');
-    this.#asked = asker(rest);
-    this.#native = calls.kernel({ ...rest, root: filePath(root), store: filePath(rest.store) }, this.#asked);
+    const mounted = mounts(record(rest.mounts, 'mounts'));
+    this.#asked = asker(rest, mounted.functions);
+    const given = { ...rest, root: filePath(root), store: filePath(rest.store), mounts: mounted.options };
+    if (rest.signingKey instanceof Uint8Array) given.signingKey = Buffer.from(rest.signingKey).toString('hex');
+    this.#native = calls.kernel(given, this.#asked);
   }
 
   #start(method, args, more) {
@@ -131,8 +136,16 @@ class ZeroKernel {
     return new ZeroKernel(new Fork(started.made(), this.#asked));
   }
 
+  cancel(cell) {
+    return this.#call('cancel', { cell });
+  }
+
   status() {
     return this.#call('status');
+  }
+
+  async whyNoPrivateView() {
+    return (await this.#call('whyNoPrivateView')) ?? undefined;
   }
 
   events(options) {
@@ -148,6 +161,10 @@ class ZeroKernel {
     return this.#call('effects', options);
   }
 
+  effect(handle) {
+    return this.#call('effect', { handle });
+  }
+
   abandonEffect(handle, why) {
     return this.#call('abandonEffect', { handle, why });
   }
@@ -160,12 +177,72 @@ class ZeroKernel {
     return this.#call('log', options);
   }
 
+  event(handle) {
+    return this.#call('event', { handle });
+  }
+
+  async object(handle) {
+    const { base64 } = await this.#call('object', { handle });
+    return new Uint8Array(Buffer.from(base64, 'base64'));
+  }
+
+  sessions() {
+    return this.#call('sessions');
+  }
+
+  exportEvent(handle) {
+    return this.#call('exportEvent', { handle });
+  }
+
+  exportChain() {
+    return this.#call('exportChain');
+  }
+
+  async receipts(event, options) {
+    const { schema = 'receipt.v1', ...rest } = record(options, 'options');
+    return this.#call('receipts', { event, schema, ...rest });
+  }
+
+  async verify(options) {
+    const { signal, ...rest } = record(options, 'options');
+    instance(signal, AbortSignal, 'signal');
+    return this.#start('verify', rest, { signal }).answer;
+  }
+
+  async collect(options) {
+    const { signal, ...rest } = record(options, 'options');
+    instance(signal, AbortSignal, 'signal');
+    return this.#start('collect', rest, { signal }).answer;
+  }
+
   shutdown(options) {
     return this.#call('shutdown', options);
   }
 
   async [Symbol.asyncDispose ?? Symbol.for('nodejs.asyncDispose')]() {
     await this.shutdown();
+  }
+
+  static async migrate(options) {
+    return new ZeroKernel(options).#call('migrate');
+  }
+
+  static async examine(options) {
+    return new ZeroKernel(options).#call('examine');
+  }
+
+  static async verifyEvidence(file, options) {
+    const text = file instanceof Uint8Array ? new TextDecoder().decode(file) : file;
+    const args = { file: typeof text === 'string' ? text : JSON.stringify(text), ...record(options, 'options') };
+    return calls.start(undefined, 'verifyEvidence', args).answer;
+  }
+
+  static schemas() {
+    return JSON.parse(calls.addon.schemas());
+  }
+
+  schemas() {
+    return ZeroKernel.schemas();
   }
 
   static instructions() {

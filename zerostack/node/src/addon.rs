@@ -10,6 +10,7 @@ use napi_derive::napi;
 
 use crate::host::Host;
 use crate::mailbox::{Mailbox, error_text};
+use crate::upkeep;
 
 /// How long the end of an environment waits for its calls: the grace of a command, and what it takes to prove it gone.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -24,6 +25,12 @@ pub fn version() -> &'static str {
 #[napi]
 pub fn instructions() -> &'static str {
     zerostack::instructions()
+}
+
+/// Returns the JSON Schemas of requests, responses and events, as JSON text.
+#[napi]
+pub fn schemas() -> String {
+    zerostack::schemas().to_string()
 }
 
 /// The kernels of one Node environment.
@@ -92,6 +99,14 @@ impl Addon {
         self.all
             .mailbox
             .start(number, move |call| host.call(call, &method, &arguments));
+    }
+
+    /// Starts a call that needs no kernel. Its answer is the message with its number.
+    #[napi]
+    pub fn call_alone(&self, number: u32, method: String, arguments: String) {
+        self.all
+            .mailbox
+            .start(number, move |_| upkeep::call_alone(&method, &arguments));
     }
 
     /// Takes the kernel that a call made (`fork`), once.

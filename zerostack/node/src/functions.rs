@@ -27,7 +27,10 @@ impl Functions {
     }
 
     /// Asks one of them; the inner error is what it threw.
-    fn ask(&self, function: &str, question: Value, token: &CancelToken) -> Result<Result<String, String>, Error> {
+    ///
+    /// # Errors
+    /// The outer one when there is no answer any more: `cancelled` and `deadline`.
+    pub fn ask(&self, function: &str, question: Value, token: &CancelToken) -> Result<Result<String, String>, Error> {
         self.mailbox.ask(&self.addressed(function, question), token)
     }
 
@@ -46,7 +49,7 @@ impl Functions {
 /// What a policy may answer.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Verdict {
+enum Answer {
     /// Nothing: it may happen.
     Silence(()),
     /// Whether it may happen.
@@ -61,9 +64,9 @@ impl Policy for Functions {
         // A policy that does not answer allows nothing.
         let answer = self.ask("policy", question, token).map_err(|why| why.to_string())??;
         match serde_json::from_str(&answer) {
-            Ok(Verdict::Silence(()) | Verdict::Allowed(true)) => Ok(()),
-            Ok(Verdict::Allowed(false)) => Err("it is not allowed".to_owned()),
-            Ok(Verdict::Denied(why)) => Err(why),
+            Ok(Answer::Silence(()) | Answer::Allowed(true)) => Ok(()),
+            Ok(Answer::Allowed(false)) => Err("it is not allowed".to_owned()),
+            Ok(Answer::Denied(why)) => Err(why),
             Err(_) => Err(format!("the policy answered {answer}, which is no verdict")),
         }
     }

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use zerostack::contracts::effect::EffectState;
 use zerostack::contracts::json::from_text;
-use zerostack::contracts::{Error, ErrorKind, Handle, Response, SessionName, UndoOptions};
+use zerostack::contracts::{
+    CONTRACT_VERSION, CellId, Error, ErrorKind, Handle, Response, SessionName, UndoOptions, contract_digest,
+};
 use zerostack::outbox::EffectFilter;
 use zerostack::{KernelConfig, ZeroKernel};
 
@@ -17,6 +19,7 @@ use crate::cell::ExecuteCell;
 use crate::functions::Functions;
 use crate::mailbox::{Call, Mailbox, Topic};
 use crate::options::KernelOptions;
+use crate::upkeep;
 
 /// How long a subscription sleeps before it looks whether it is still wanted.
 const LOOK: Duration = Duration::from_millis(100);
@@ -164,8 +167,28 @@ impl Host {
                 let deadline = deadline_ms.map_or(SHUTDOWN, Duration::from_millis);
                 self.shutdown(deadline)
             }
-            _ => Err(Error::invalid(format!("`{method}` is not a method"))),
+            "cancel" => {
+                let Cancel { cell } = from_text(arguments)?;
+                text(&self.kernel()?.cancel(&cell))
+            }
+            "effect" => {
+                let Retry { handle } = from_text(arguments)?;
+                text(&self.kernel()?.effect(&handle)?)
+            }
+            "migrate" | "examine" => self.unopened(call, method),
+            _ => upkeep::call(|| self.kernel(), call, method, arguments)
+                .unwrap_or_else(|| Err(Error::invalid(format!("`{method}` is not a method")))),
         }
+    }
+
+    /// Does a call that must not open the store as a kernel does.
+    fn unopened(&self, call: &Call, method: &str) -> Result<String, Error> {
+        let config = match &*lock(&self.state) {
+            State::Unopened(config) => config.clone(),
+            State::Open(_) | State::Closed => return Err(Error::invalid("this kernel was opened: make another one")),
+        };
+        upkeep::call_unopened(&config, call, method)
+            .unwrap_or_else(|| Err(Error::invalid(format!("`{method}` is not a method"))))
     }
 
     /// Tells every event until the call is cancelled or the session is closed; answers with the number of those lost.
@@ -293,12 +316,19 @@ struct Retry {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    cell: CellId,
+}
+
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Shutdown {
     deadline_ms: Option<u64>,
 }
 
-fn text<T: Serialize>(answer: &T) -> Result<String, Error> {
+/// An answer as JSON.
+pub fn text<T: Serialize>(answer: &T) -> Result<String, Error> {
     serde_json::to_string(answer).map_err(|e| Error::new(ErrorKind::Internal, format!("an answer is not JSON: {e}")))
 }
 
@@ -312,6 +342,7 @@ fn status(kernel: &ZeroKernel) -> Result<Value, Error> {
         "session": status.session,
         "root": status.root,
         "store": status.store,
+        "contract": { "version": CONTRACT_VERSION, "digest": contract_digest() },
     });
     if let Some(holder) = &status.lease {
         answer["lease"] = lease(holder);

@@ -28,4 +28,6 @@ mod channel;
 mod functions;
 mod host;
 mod mailbox;
+mod mount;
 mod options;
+mod upkeep;

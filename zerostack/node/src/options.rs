@@ -2,6 +2,7 @@
 //!
 //! A function of JavaScript arrives as `true` in its place: the function itself stays there.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,12 @@ use std::time::Duration;
 use serde::Deserialize;
 use zerostack::contracts::files::Durability;
 use zerostack::contracts::{Budgets, Error, SessionName};
-use zerostack::{Commands, ExternalReads, KernelConfig, StoreLocation};
+use zerostack::evidence::SigningKey;
+use zerostack::{Capture, Commands, ExternalReads, KernelConfig, StoreLocation};
 
 use crate::channel::EffectOptions;
 use crate::functions::Functions;
+use crate::mount::MountOptions;
 
 /// How a kernel is opened.
 #[derive(Deserialize)]
@@ -33,6 +36,9 @@ pub struct KernelOptions {
     external_reads: Option<ReadPermission>,
     /// Whether `z.run` may run commands; it may by default.
     commands: Option<Permission>,
+    /// How effects of commands are captured: in a private view where this machine allows one (the default), in nothing else, or
+    /// by comparing the tree before and after.
+    capture: Option<CaptureWanted>,
     /// Directories outside the workspace that commands may write to, beside the documented tool-chain caches.
     #[serde(default)]
     writable_paths: Vec<PathBuf>,
@@ -45,6 +51,20 @@ pub struct KernelOptions {
     policy: bool,
     /// Effects on the outside world that cells may ask for; none without it.
     effects: Option<EffectOptions>,
+    /// Further trees that cells see as `mount:NAME/path`, by name, and nothing can change.
+    #[serde(default)]
+    mounts: BTreeMap<String, MountOptions>,
+    /// Signs every event: the 32 secret bytes of an Ed25519 key, or their 64 hexadecimal digits.
+    signing_key: Option<String>,
+}
+
+/// How effects of commands are captured.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum CaptureWanted {
+    PreferPrivate,
+    RequirePrivate,
+    Baseline,
 }
 
 /// `allow`, `deny`, or what lies below these directories.
@@ -96,6 +116,12 @@ impl KernelOptions {
             Some(Permission::Allow) => config.commands = Commands::Allow,
             Some(Permission::Deny) => config.commands = Commands::Deny,
         }
+        match self.capture {
+            None => {}
+            Some(CaptureWanted::PreferPrivate) => config.capture = Capture::PreferPrivate,
+            Some(CaptureWanted::RequirePrivate) => config.capture = Capture::RequirePrivate,
+            Some(CaptureWanted::Baseline) => config.capture = Capture::Baseline,
+        }
         config.writable_paths = self.writable_paths;
         if let Some(durability) = self.durability {
             config.durability = durability;
@@ -109,6 +135,11 @@ impl KernelOptions {
         if let Some(effects) = self.effects {
             config.effects = effects.effects(functions)?;
         }
+        for (name, mount) in self.mounts {
+            let view = Arc::new(mount.view(name.clone(), functions));
+            config.mounts.insert(name, view);
+        }
+        config.signing_key = self.signing_key.as_deref().map(SigningKey::from_hex).transpose()?;
         Ok(config)
     }
 }

@@ -3,6 +3,8 @@
 // Every call of the host: sessions, forks, undo, events, output, policy, interrupts, shutdown.
 
 const assert = require('node:assert/strict');
+const fs = require('node:fs');
+const path = require('node:path');
 const { test } = require('node:test');
 const { setTimeout: sleep } = require('node:timers/promises');
 
@@ -13,6 +15,8 @@ test('initialize and status say where the kernel works and what runs', async (t)
   const { root, kernel } = workspace(t);
   const status = await kernel.initialize();
   assert.deepEqual([status.root, status.session, status.running, status.tainted, status.closed], [root, 'default', [], false, false]);
+  const contract = JSON.parse(fs.readFileSync(path.join(__dirname, '../../../contracts/forms/contract.json'), 'utf8'));
+  assert.deepEqual(status.contract, { version: contract.version, digest: contract.digest });
   const cell = kernel.executeCell('await new Promise((done) => setTimeout(done, 500))', { id: 'cell-one' });
   await sleep(150);
   assert.deepEqual((await kernel.status()).running, ['cell-one']);

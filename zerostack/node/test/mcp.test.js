@@ -42,9 +42,17 @@ test('one tool, and its surface is in its description', async (t) => {
   const { tools } = await client.listTools();
   assert.deepEqual(tools.map((tool) => tool.name), ['execute_cell']);
   assert.deepEqual(Object.keys(tools[0].inputSchema.properties).sort(), ['input', 'source', 'timeoutMs']);
+  assert.match(tools[0].inputSchema.properties.source.description, /JavaScript or TypeScript/);
+  assert.match(client.getInstructions(), /JavaScript or TypeScript/);
   for (const operation of ['z.read', 'z.find', 'z.edit', 'z.apply', 'z.run', 'z.state']) {
     assert.ok(tools[0].description.includes(operation), operation);
   }
+});
+
+test('a cell may be TypeScript', async (t) => {
+  const { execute } = await connect(t);
+  const source = "interface Named { name: string }\nconst one: Named = { name: await z.read('a') as string };\nreturn one.name satisfies string;";
+  assert.equal((await execute(source)).value, '1\n');
 });
 
 test('cells run, fail and are refused, each with a response', async (t) => {

@@ -13,7 +13,7 @@ export class ZeroKernel {
   initialize(): Promise<Status>;
 
   /**
-   * Runs a cell: the body of an async JavaScript function that sees `z`, `input` and `console`. Resolves to its one response,
+   * Runs a cell: the body of an async JavaScript or TypeScript function that sees `z`, `input` and `console`. Resolves to its one response,
    * whatever becomes of it.
    */
   executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
@@ -35,8 +35,14 @@ export class ZeroKernel {
    */
   fork(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
 
+  /** Cancels one cell of this kernel, of whatever session, by its name; says whether the kernel knew it. Its response tells that it ended. */
+  cancel(cell: string): Promise<boolean>;
+
   /** How the kernel is doing. */
   status(): Promise<Status>;
+
+  /** Why commands get no private view of this workspace; undefined if they get one. Tried once. */
+  whyNoPrivateView(): Promise<string | undefined>;
 
   /**
    * Subscribes to the events that this kernel records from now on, of every session. A persistent subscription (the default)
@@ -46,15 +52,57 @@ export class ZeroKernel {
 
   /** The latest events of the session, newest first; 20 unless another limit is given. */
   log(options?: { limit?: number }): Promise<LogEntry[]>;
+  /** An event by its handle. */
+  event(handle: string): Promise<ZeroKernelEvent>;
+  /** The exact bytes that a handle of a response names. */
+  object(handle: string): Promise<Uint8Array>;
+  /** The names of the workspace's sessions, in order. */
+  sessions(): Promise<string[]>;
+
+  /** An event as a file that {@link ZeroKernel.verifyEvidence} checks with nothing else. */
+  exportEvent(handle: string): Promise<ExportedEvent>;
+  /** The session's events as such a file, as far as they are kept. */
+  exportChain(): Promise<ExportedChain>;
+  /** A portable receipt for each effect that the cell of an event committed; none if it committed nothing. */
+  receipts(event: string, options: { issuer: string; schema?: ReceiptSchema }): Promise<Receipt[]>;
+  /**
+   * Checks a file of evidence (an exported event or chain, a receipt) with nothing but the file. With `key` (64 hexadecimal
+   * digits) a signature must be that key's.
+   */
+  static verifyEvidence(file: string | Uint8Array | ExportedEvent | ExportedChain | Receipt, options?: { key?: string }): Promise<Verification>;
+
+  /**
+   * Checks every stored object and journal frame, and the chain of every session, or of one. With `key` every event must be
+   * signed by it. What is damaged is not an error but the answer.
+   */
+  verify(options?: { session?: string; key?: string; signal?: AbortSignal }): Promise<StoreVerification>;
+  /**
+   * Removes what nothing refers to any more; with `keepEvents` also all but so many of each session's latest events, and what
+   * only they hold. Rejected with `busy` while cells live, in whatever process.
+   */
+  collect(options?: { keepEvents?: number; signal?: AbortSignal }): Promise<GcReport>;
+  /** Looks at a store that may be damaged, also if a kernel would not open it: what is lost, and what can still be read. */
+  static examine(options: ZeroKernelOptions): Promise<StoreReport>;
+  /** Brings the store of a workspace to this version's format, all or nothing. */
+  static migrate(options: ZeroKernelOptions): Promise<Migrated>;
 
   /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
   reconcile(): Promise<Reconciled>;
   /** Effects in the order of their commits; all unless a filter says otherwise. */
   effects(options?: { states?: EffectState[]; effect?: string; limit?: number }): Promise<EffectRecord[]>;
+  /** One effect by its handle. */
+  effect(handle: string): Promise<EffectRecord>;
   /** Gives an effect up: it is never sent (again). */
   abandonEffect(handle: string, why: string): Promise<EffectRecord>;
   /** Prepares a quarantined effect again; the next reconciliation tries it once more. */
   retryEffect(handle: string): Promise<EffectRecord>;
+
+  /**
+   * The JSON Schemas (draft 2020-12) of requests, responses and events, as one document: `$defs` has `read`, `find`, `edit`, `apply`,
+   * `run`, `state`, `response`, `event`, and what they are made of.
+   */
+  schemas(): Schemas;
+  static schemas(): Schemas;
 
   /** What a model is told about cells, in fewer than 900 tokens. */
   instructions(): string;
@@ -99,6 +147,44 @@ export interface RecordedEvent {
 
 /** An entry of the log; an event that is damaged has its error in its place. */
 export type LogEntry = RecordedEvent | { handle: string; cell: string; error: KernelError };
+
+/** JSON Schemas as one document. */
+export interface Schemas {
+  $schema: string;
+  $defs: Record<string, unknown>;
+}
+
+/**
+ * A further tree that cells see as `mount:NAME/path` and nothing can change. Its paths are relative to its own root, with `/`
+ * between their parts; the root is `""`. It has no symlinks, and no ignore rules but what `list` says.
+ *
+ * An exception fails the cell's call, with its `kind` if that is one of {@link ErrorKind}; a `not_found` or Node's own `ENOENT` is
+ * as good as `undefined`.
+ */
+export interface Mount {
+  /** What lies in a directory; undefined if there is no such directory. */
+  list(directory: string): Iterable<MountEntry> | undefined | Promise<Iterable<MountEntry> | undefined>;
+  /** A file's content, all of one instant; undefined if there is no such file. */
+  read(file: string): MountContent | undefined | Promise<MountContent | undefined>;
+  /** How long an answer is waited for; 10,000 unless given. */
+  readonly timeoutMs?: number;
+}
+
+/** A file's content, text or bytes, with its version if it has one. */
+export type MountContent = string | Uint8Array | { content: string | Uint8Array; version?: string | number };
+
+/** What lies in a directory of a mount. */
+export interface MountEntry {
+  /** Its name in the directory: not empty, and without `/`. */
+  name: string;
+  kind: "file" | "directory";
+  /** Size of a file in bytes, which a file must have. */
+  bytes?: number;
+  /** Names the state of a file's content: the same version, the same bytes. Without it a search reads the file each time. */
+  version?: string | number;
+  /** Left out by searches and recursive listings unless the cell asks for what is ignored. */
+  ignored?: boolean;
+}
 
 /** Ends what the cells it was given to wait for (a command, a search), and lets them go on. */
 export class Interrupt {
@@ -168,6 +254,8 @@ export interface Status {
   root: string;
   /** Where objects, journal and sessions lie. */
   store: string;
+  /** The contract that this kernel speaks: builds with one digest understand one another in every message. */
+  contract: { version: number; digest: string };
   /** Who holds the workspace, if anybody does. */
   lease?: LeaseHolder;
 }
