@@ -27,6 +27,7 @@ pub mod apply;
 pub mod budget;
 pub mod cancel;
 pub mod content;
+pub mod contract;
 pub mod digest;
 pub mod edit;
 pub mod effect;
@@ -56,10 +57,13 @@ pub mod wire;
 
 #[cfg(test)]
 mod round_trip;
+#[cfg(test)]
+mod shape;
 
 pub use budget::Budgets;
 pub use cancel::CancelToken;
 pub use content::Content;
+pub use contract::{CONTRACT_VERSION, contract_digest};
 pub use digest::{Digest, Hasher};
 pub use effect::{EffectIntent, EffectRecord, EffectState};
 pub use error::{Error, ErrorKind, Result};

@@ -111,44 +111,52 @@ macro_rules! round_trips {
     };
 }
 
-round_trips! {
-    read_request: crate::read::ReadRequest;
-    file_view: crate::read::FileView;
-    directory_listing: crate::read::DirectoryListing;
-    partial_read: crate::read::PartialRead;
-    snapshot_read: crate::read::SnapshotRead;
-    find_request: crate::find::FindRequest;
-    find_result: crate::find::FindResult;
-    edit_request: crate::edit::EditRequest;
-    edit_receipt: crate::edit::EditReceipt;
-    file_operation: crate::apply::FileOperation;
-    apply_request: crate::apply::ApplyRequest;
-    apply_result: crate::apply::ApplyReceipts;
-    run_request: crate::run::RunRequest;
-    process_verdict: crate::event::ProcessVerdict;
-    state_request: crate::state::StateRequest;
-    state_entry: crate::state::StateEntry;
-    budgets: crate::Budgets;
-    ledger: crate::ResourceLedger;
-    response: crate::Response;
-    event: crate::Event;
-    effect_intent: crate::EffectIntent;
-    effect_record: crate::EffectRecord;
-    undo_options: crate::UndoOptions;
-    undo_report: crate::UndoReport;
-    error: crate::Error;
-    commit_record: crate::files::CommitRecord;
-    restoration: crate::files::Restoration;
-    captured: crate::files::Captured;
-    path_change: crate::files::PathChange;
-    projected_text: crate::tokens::ProjectedText;
-    projected_value: crate::tokens::ProjectedValue;
-    expansion: crate::tokens::Expansion;
-    plan: crate::Plan;
-    content: Content;
-    path: WorkspacePath;
-    handle: Handle;
+/// Does something with every message: its name, and its type.
+macro_rules! every_message {
+    ($do:ident) => {
+        $do! {
+            read_request: crate::read::ReadRequest;
+            file_view: crate::read::FileView;
+            directory_listing: crate::read::DirectoryListing;
+            partial_read: crate::read::PartialRead;
+            snapshot_read: crate::read::SnapshotRead;
+            find_request: crate::find::FindRequest;
+            find_result: crate::find::FindResult;
+            edit_request: crate::edit::EditRequest;
+            edit_receipt: crate::edit::EditReceipt;
+            file_operation: crate::apply::FileOperation;
+            apply_request: crate::apply::ApplyRequest;
+            apply_result: crate::apply::ApplyReceipts;
+            run_request: crate::run::RunRequest;
+            process_verdict: crate::event::ProcessVerdict;
+            state_request: crate::state::StateRequest;
+            state_entry: crate::state::StateEntry;
+            budgets: crate::Budgets;
+            ledger: crate::ResourceLedger;
+            response: crate::Response;
+            event: crate::Event;
+            effect_intent: crate::EffectIntent;
+            effect_record: crate::EffectRecord;
+            undo_options: crate::UndoOptions;
+            undo_report: crate::UndoReport;
+            error: crate::Error;
+            commit_record: crate::files::CommitRecord;
+            restoration: crate::files::Restoration;
+            captured: crate::files::Captured;
+            path_change: crate::files::PathChange;
+            projected_text: crate::tokens::ProjectedText;
+            projected_value: crate::tokens::ProjectedValue;
+            expansion: crate::tokens::Expansion;
+            plan: crate::Plan;
+            content: crate::Content;
+            path: crate::WorkspacePath;
+            handle: crate::Handle;
+        }
+    };
 }
+pub(crate) use every_message;
+
+every_message!(round_trips);
 
 /// Results that are unions are read by shape, so only shapes that differ can come back.
 #[test]

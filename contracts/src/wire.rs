@@ -1,6 +1,6 @@
 //! The compact form: postcard behind a version header.
 //!
-//! A message is `ZC`, the contract version (one byte), then postcard (<https://postcard.jamesmunns.com/wire-format>).
+//! A message is `ZC`, the form's version (one byte), then postcard (<https://postcard.jamesmunns.com/wire-format>).
 //! The JSON form leaves absent fields out; postcard has no field names, so there they must be present. [`encode`]
 //! therefore writes a skipped field as one zero byte, which is what postcard writes for `None`, for an empty sequence,
 //! map or string, for `false` and for 0: the only values that the contracts skip.
@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer, ser};
 
 use crate::{Error, ErrorKind};
 
-/// Version of the contracts' forms. It grows when a form changes in a way that an old reader cannot read.
-pub const CONTRACT_VERSION: u8 = 1;
+/// Version of the compact form. It grows when a message changes in a way that an old reader cannot read.
+pub const COMPACT_VERSION: u8 = 1;
 
 const MAGIC: [u8; 2] = *b"ZC";
 
@@ -24,7 +24,7 @@ pub fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
         .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot encode a message: {e}")))?;
     let mut bytes = Vec::with_capacity(3 + body.len());
     bytes.extend_from_slice(&MAGIC);
-    bytes.push(CONTRACT_VERSION);
+    bytes.push(COMPACT_VERSION);
     bytes.extend_from_slice(&body);
     Ok(bytes)
 }
@@ -41,10 +41,12 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     if [*a, *b] != MAGIC {
         return Err(corrupt("its header is missing".into()));
     }
-    if *version != CONTRACT_VERSION {
+    if *version != COMPACT_VERSION {
         return Err(Error::new(
             ErrorKind::Unsupported,
-            format!("the message has contract version {version}; this build reads version {CONTRACT_VERSION}"),
+            format!(
+                "the message has version {version} of the compact form; this build reads version {COMPACT_VERSION}"
+            ),
         ));
     }
     let (value, rest) = postcard::take_from_bytes(body).map_err(|e| corrupt(e.to_string()))?;

@@ -181,3 +181,6 @@ impl Record {
         }
     }
 }
+
+#[cfg(test)]
+mod vectors;

@@ -1,5 +1,7 @@
 //! `cargo xtask conformance`: rules about the whole workspace that no lint can check.
 
+pub mod forms;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -52,6 +54,10 @@ pub fn conformance(prove_vendoring: bool) -> Result<()> {
     results.push((
         "the third-party notices say what is linked".into(),
         notices::check().err().map(|e| e.to_string()).into_iter().collect(),
+    ));
+    results.push((
+        "the forms of the contract are those of its version".into(),
+        forms::check().unwrap_or_else(|e| vec![format!("{e:#}")]),
     ));
     let runner: &[&str] = if has_nextest() {
         &["nextest", "run", "--package"]

@@ -42,6 +42,9 @@ enum Chore {
         /// Also vendor each engine into a workspace of its own and pass its tests there.
         #[arg(long)]
         vendor: bool,
+        /// Write the forms of the contract, of a version that has none yet, and check nothing.
+        #[arg(long, conflicts_with = "vendor")]
+        bless: bool,
     },
     /// Copy an engine with the contracts into a workspace of its own.
     Vendor {
@@ -108,7 +111,8 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Notices => notices::write(),
         Chore::Demo => demo::demo(),
         Chore::Test { arguments } => test::test(&arguments),
-        Chore::Conformance { vendor } => conformance::conformance(vendor),
+        Chore::Conformance { bless: true, .. } => conformance::forms::bless(),
+        Chore::Conformance { vendor, .. } => conformance::conformance(vendor),
         Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
         Chore::Node { types: true, .. } => node::types::write(),
         Chore::Node { dev: true, .. } => node::place_beside(&node::build(node::Profile::Dev)?),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 use zerostack::contracts::response::{CaptureTier, Outcome};
-use zerostack::contracts::{CancelToken, Error};
+use zerostack::contracts::{CONTRACT_VERSION, CancelToken, Error, contract_digest};
 use zerostack::{KernelConfig, StoreLocation, StoreReport, ZeroKernel};
 
 use crate::print;
@@ -71,7 +71,11 @@ impl Doctor {
             store_report = report;
         }
         let healthy = checks.iter().all(|check| check.ok);
-        let mut document = serde_json::json!({ "healthy": healthy, "checks": checks });
+        let mut document = serde_json::json!({
+            "healthy": healthy,
+            "checks": checks,
+            "contract": { "version": CONTRACT_VERSION, "digest": contract_digest() },
+        });
         if let Some(report) = store_report {
             document["store"] = serde_json::json!(report);
         }

@@ -140,6 +140,9 @@ fn doctor_tries_what_the_machine_allows() {
     );
     let checks = report["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 5);
+    let contract: Value = serde_json::from_str(zerostack::contracts::contract::CONTRACT).unwrap();
+    assert_eq!(report["contract"]["version"], contract["version"]);
+    assert_eq!(report["contract"]["digest"], contract["digest"]);
     // What it says of private views is what a cell then gets.
     let detail = |name: &str| {
         let check = checks.iter().find(|check| check["name"] == name);
