@@ -17,6 +17,9 @@ pub struct FsConfig {
     pub store: PathBuf,
     /// What survives a crash.
     pub durability: Durability,
+    /// Whether the store outlives its engine. One that does not is never flushed, whatever the durability: after a loss of power
+    /// nobody would look for it. Files of the workspace are made durable all the same.
+    pub lasting: bool,
     /// Bytes that objects may take; more is `budget`. Counted approximately between collections.
     pub quota: u64,
     /// Most tracked files for the capture tier `baseline`; above it is `unattributedWrites`.
@@ -30,12 +33,13 @@ pub struct FsConfig {
 }
 
 impl FsConfig {
-    /// Defaults: durability `power`, 10 GiB, 200,000 files and 4 GiB for capture, objects young for an hour.
+    /// Defaults: durability `power`, a store that lasts, 10 GiB, 200,000 files and 4 GiB for capture, objects young for an hour.
     pub fn new(root: impl Into<PathBuf>, store: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),
             store: store.into(),
             durability: Durability::Power,
+            lasting: true,
             quota: 10 << 30,
             capture_files: 200_000,
             capture_bytes: 4 << 30,

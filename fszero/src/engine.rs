@@ -88,7 +88,7 @@ impl Shared {
             small: Unsynced::default(),
             large: Unsynced::default(),
         };
-        if !self.power() {
+        if !self.power() || !self.config.lasting {
             return Ok(pending);
         }
         let all = self.store.take_pending();
@@ -239,7 +239,7 @@ impl FsZero {
         };
         let (objects, tmp, journal) = (sub("objects"), sub("tmp"), sub("journal"));
         let parked = sub("parked").map_err(&making)?;
-        let journal = Arc::new(Journal::new(journal.map_err(&making)?, seam.clone()));
+        let journal = Arc::new(Journal::new(journal.map_err(&making)?, seam.clone(), config.lasting));
         let power = config.durability == Durability::Power;
         let store = Store::new(
             dir,

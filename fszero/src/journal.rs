@@ -74,6 +74,8 @@ struct Index {
 pub(crate) struct Journal {
     dir: OwnedFd,
     seam: Seam,
+    /// Whether it is flushed at all.
+    lasting: bool,
     tail: Mutex<Tail>,
     index: Mutex<Index>,
 }
@@ -142,14 +144,20 @@ fn scan(bytes: &[u8], base: u64) -> Scan {
 }
 
 impl Journal {
-    /// Opens the journal in a directory; reads nothing yet.
-    pub fn new(dir: OwnedFd, seam: Seam) -> Self {
+    /// Opens the journal in a directory; reads nothing yet. One that does not last is never flushed.
+    pub fn new(dir: OwnedFd, seam: Seam, lasting: bool) -> Self {
         Self {
             dir,
             seam,
+            lasting,
             tail: Mutex::default(),
             index: Mutex::default(),
         }
+    }
+
+    /// Whether the store is one that lasts: the others are never flushed.
+    pub fn is_lasting(&self) -> bool {
+        self.lasting
     }
 
     fn read_from(&self, segment: u64, offset: u64) -> std::io::Result<Option<Vec<u8>>> {
@@ -343,6 +351,9 @@ impl Journal {
 
     /// Adds what makes records durable to a round of flushes.
     pub fn to_flush(&self, written: &Written, round: &mut Round) -> std::io::Result<()> {
+        if !self.lasting {
+            return Ok(());
+        }
         round.file(written.file.try_clone()?);
         if written.made {
             round.directory(self.dir.try_clone()?);
@@ -447,7 +458,7 @@ impl Journal {
         self.seam
             .unlink(self.dir.as_fd(), name(segment).as_bytes())
             .map_err(&fail)?;
-        if sync {
+        if sync && self.lasting {
             self.seam.sync_directory(self.dir.as_fd()).map_err(&fail)?;
         }
         tail.segments.remove(&segment);

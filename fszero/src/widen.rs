@@ -57,7 +57,7 @@ pub(crate) fn let_in(root: &Path, store: &Path, seam: &Seam) -> Result<(), Error
     }
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     if let Ok(journal) = rustix::fs::open(store.join("journal"), flags, Mode::empty())
-        && Journal::new(journal, seam.clone()).has_unsettled()?
+        && Journal::new(journal, seam.clone(), true).has_unsettled()?
     {
         let done = seam.chmod(at.as_fd(), meta.mode | OWNER);
         done.map_err(|e| io(&e, "widening the mode of", &WorkspacePath::root()))?;

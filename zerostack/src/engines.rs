@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use zero_contracts::{FileEngine, StructureEngine, TokenEngine};
 
-use crate::config::{KernelConfig, Result};
+use crate::config::{KernelConfig, Result, StoreLocation};
 
 /// The engine that owns bytes.
+///
+/// A transient store is never flushed: it goes with its kernel, and after a loss of power nobody would look for it.
 pub(crate) fn files(config: &KernelConfig, root: &Path, store: &Path) -> Result<Arc<dyn FileEngine>> {
     if let Some(files) = &config.engines.files {
         return Ok(Arc::clone(files));
     }
     let shipped = fszero::FsConfig {
         durability: config.durability,
+        lasting: config.store != StoreLocation::Transient,
         ..fszero::FsConfig::new(root, store)
     };
     Ok(Arc::new(fszero::FsZero::open(shipped)?))

@@ -48,6 +48,7 @@ mod convert;
 mod driver;
 mod failure;
 mod isolate;
+mod keeper;
 mod limits;
 mod native;
 mod place;

@@ -111,14 +111,19 @@ impl ZeroKernel {
         let files = engines::files(&config, &root, &store)?;
         let structure = engines::structure(&config, transient.is_none().then_some(&*store))?;
         let tokens = engines::tokens(&config);
+        // What a transient store holds goes with the kernel: there is nothing to make durable.
+        let lasts = transient.is_none().then_some(config.durability);
         let places = Places { root, store };
         let kernel = Kernel {
             admission: Admission::default(),
             subscribers: Subscribers::default(),
             no_view: OnceLock::new(),
             objects: files.objects(),
-            sessions: Sessions::open(&places.store)?,
-            outbox: Outbox::new(config.effects.clone(), &places.store, config.durability)?,
+            sessions: match &transient {
+                Some(_) => Sessions::transient(&places.store)?,
+                None => Sessions::open(&places.store)?,
+            },
+            outbox: Outbox::new(config.effects.clone(), &places.store, lasts)?,
             places,
             files,
             structure,

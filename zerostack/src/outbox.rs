@@ -77,14 +77,16 @@ type Opened = (Arc<dyn FleetStore>, Arc<str>);
 pub(crate) struct Outbox {
     pub(crate) config: Effects,
     directory: PathBuf,
-    durability: Durability,
+    /// None for a store that goes with the kernel.
+    durability: Option<Durability>,
     /// Opened at first use.
     opened: Mutex<Option<Opened>>,
 }
 
 impl Outbox {
-    /// Makes the outbox of a workspace's store directory; nothing is opened yet.
-    pub(crate) fn new(config: Effects, directory: &Path, durability: Durability) -> Result<Self> {
+    /// Makes the outbox of a workspace's store directory, without a durability of one that goes with the kernel; nothing is
+    /// opened yet.
+    pub(crate) fn new(config: Effects, directory: &Path, durability: Option<Durability>) -> Result<Self> {
         config.check()?;
         Ok(Self {
             config,
@@ -100,10 +102,13 @@ impl Outbox {
         if let Some(opened) = &*opened {
             return Ok(opened.clone());
         }
-        let workspace: Arc<str> = workspace_name(&self.directory)?.into();
+        let workspace: Arc<str> = workspace_name(&self.directory, self.durability.is_some())?.into();
         let store: Arc<dyn FleetStore> = match &self.config.store {
             Some(shared) => Arc::clone(shared),
-            None => Arc::new(sqlite::open(&self.directory, self.durability)?),
+            None => match self.durability {
+                Some(durability) => Arc::new(sqlite::open(&self.directory, durability)?),
+                None => Arc::new(sqlite::in_memory()?),
+            },
         };
         *opened = Some((Arc::clone(&store), Arc::clone(&workspace)));
         Ok((store, workspace))
@@ -168,7 +173,7 @@ impl Outbox {
 }
 
 /// Reads or makes the name under which a fleet knows the workspace of this store.
-fn workspace_name(directory: &Path) -> Result<String> {
+fn workspace_name(directory: &Path, flush: bool) -> Result<String> {
     use std::io::Write;
     let path = directory.join(WORKSPACE);
     let fail = |e: std::io::Error| Error::from_io(&e, "the workspace's name in the store");
@@ -176,7 +181,9 @@ fn workspace_name(directory: &Path) -> Result<String> {
         let mut file = tempfile::NamedTempFile::new_in(directory).map_err(fail)?;
         file.write_all(uuid::Uuid::new_v4().simple().to_string().as_bytes())
             .map_err(fail)?;
-        file.as_file().sync_all().map_err(fail)?;
+        if flush {
+            file.as_file().sync_all().map_err(fail)?;
+        }
         match file.persist_noclobber(&path) {
             Err(e) if e.error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fail(e.error)),
             _ => {}

@@ -40,8 +40,16 @@ pub struct EventEntry {
 /// The database's file in the store.
 pub(crate) const DATABASE: &str = "sessions.sqlite";
 
-fn connect(database: &Path) -> Result<Connection> {
-    let connection = Connection::open(database).map_err(sql)?;
+/// Opens the database of this file; without one, a database in memory.
+fn connect(database: Option<&Path>) -> Result<Connection> {
+    let connection = match database {
+        Some(database) => Connection::open(database),
+        None => Connection::open_in_memory(),
+    };
+    let connection = connection.map_err(sql)?;
+    if database.is_none() {
+        return Ok(connection);
+    }
     connection.busy_timeout(Duration::from_secs(10)).map_err(sql)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(sql)?;
     connection.pragma_update(None, "synchronous", "normal").map_err(sql)?;
@@ -58,7 +66,7 @@ pub(crate) fn migrate(store: &Path, step: &mut dyn FnMut(&str)) -> Result<(i64, 
     if !database.exists() {
         return Err(Error::new(ErrorKind::NotFound, "there is no store to migrate").with_path(store.display()));
     }
-    schema::migrate(&mut connect(&database)?, step)
+    schema::migrate(&mut connect(Some(&database))?, step)
 }
 
 /// What the events of a session that were pruned left behind.
@@ -109,9 +117,21 @@ impl Sessions {
     /// # Errors
     /// `unsupported` for a database of another version; `corrupt`, `io`.
     pub fn open(store: &Path) -> Result<Self> {
+        Self::open_in(store, Some(&store.join(DATABASE)))
+    }
+
+    /// Makes a database that goes with the kernel: the sessions of a transient store. Only the locks lie in its directory.
+    ///
+    /// # Errors
+    /// `io`.
+    pub fn transient(store: &Path) -> Result<Self> {
+        Self::open_in(store, None)
+    }
+
+    fn open_in(store: &Path, database: Option<&Path>) -> Result<Self> {
         let locks = store.join("heads");
         std::fs::create_dir_all(&locks).map_err(|e| Error::from_io(&e, "making the store's lock directory"))?;
-        let mut connection = connect(&store.join(DATABASE))?;
+        let mut connection = connect(database)?;
         schema::prepare(&mut connection)?;
         Ok(Self {
             connection: Mutex::new(connection),

@@ -80,6 +80,9 @@ impl Store {
     /// Adds what makes objects durable to a round of flushes. The whole file system is flushed at once if there are many.
     pub fn to_flush(&self, unsynced: &Unsynced, round: &mut Round) -> Result<(), Error> {
         let fail = fail("flushing");
+        if !self.journal.is_lasting() {
+            return Ok(());
+        }
         if unsynced.all || unsynced.list.len() > SYNC_EACH {
             return self.seam.sync_all(self.objects.as_fd()).map_err(fail);
         }

@@ -38,6 +38,7 @@ impl Store {
 
     /// Replaces a small file of the store.
     pub fn write_file(&self, name: &str, bytes: &[u8], sync: bool) -> Result<(), Error> {
+        let sync = sync && self.journal.is_lasting();
         let fail = fail("writing to");
         let temporary = self.temporary();
         let file = self

@@ -15,4 +15,5 @@ mod repeated;
 mod scenarios;
 mod support;
 mod sweep;
+mod transient;
 mod writing;

@@ -20,7 +20,7 @@ use super::native::{Host, NewCall};
 use super::spec::{CallHandler, CallReply, CallRequest, FrameSpec};
 use super::surface::call;
 use super::watch::{Ended, FromFrame, cpu};
-use super::{place, platform, trap};
+use super::{keeper, place, platform, trap};
 use crate::syntax::{later, with_fitting_stack, wrapped};
 use crate::typescript;
 
@@ -44,10 +44,13 @@ pub(super) fn drive(
         .max_blocking_threads(spec.budgets.concurrent_calls.max(1))
         .thread_name("zero-frame-call")
         .build();
-    let (settled, pending) = match &runtime {
-        Ok(runtime) => runtime.block_on(live(spec, handler, shared, calls, to_watcher.clone())),
-        Err(error) => (Err(internal(&error.to_string())), Vec::new()),
-    };
+    let (settled, pending) = std::thread::scope(|scope| {
+        keeper::count(scope);
+        match &runtime {
+            Ok(runtime) => runtime.block_on(live(spec, handler, shared, calls, to_watcher.clone())),
+            Err(error) => (Err(internal(&error.to_string())), Vec::new()),
+        }
+    });
     let ended = Ended {
         settled,
         pending,

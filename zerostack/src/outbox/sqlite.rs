@@ -24,7 +24,7 @@ const FILE: &str = "outbox.sqlite";
 /// # Errors
 /// `unsupported` for a file of another version; `corrupt`, `io`, `busy`.
 pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore + use<>> {
-    let mut connection = Connection::open(directory.join(FILE)).map_err(failed)?;
+    let connection = Connection::open(directory.join(FILE)).map_err(failed)?;
     connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;
     let synchronous = match durability {
@@ -34,6 +34,19 @@ pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore 
     connection
         .pragma_update(None, "synchronous", synchronous)
         .map_err(failed)?;
+    prepare(connection)
+}
+
+/// Makes an outbox that goes with its kernel.
+///
+/// # Errors
+/// `io`.
+pub(super) fn in_memory() -> Result<impl FleetStore + use<>> {
+    prepare(Connection::open_in_memory().map_err(failed)?)
+}
+
+/// Makes a new outbox's tables, and refuses one of another version.
+fn prepare(mut connection: Connection) -> Result<SqlStore<Sqlite>> {
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed)?;
