@@ -256,7 +256,6 @@ enum Of {
     Sequence,
     Tuple,
     Map,
-    TupleStruct(&'static str),
     TupleVariant(&'static str, u32, &'static str),
     Struct(&'static str),
     StructVariant(&'static str, u32, &'static str),
@@ -294,7 +293,6 @@ impl Parts<'_> {
                 let values = Self::all_alike(shapes.into_iter().skip(1).step_by(2))?;
                 Shape::Map(Box::new(keys), Box::new(values))
             }
-            Of::TupleStruct(name) => registry.note(name, Definition::Tuple(shapes)),
             Of::TupleVariant(name, index, of) => registry.note(name, variant(index, of, Definition::Tuple(shapes))),
             Of::Struct(name) => registry.note(name, Definition::Struct(fields)),
             Of::StructVariant(name, index, of) => registry.note(name, variant(index, of, Definition::Struct(fields))),
@@ -359,9 +357,9 @@ impl<'a> Serializer for Observer<'a> {
         let seen = BTreeMap::from([(index, (variant, Box::new(Definition::Unit)))]);
         Ok(self.0.note(name, Definition::Enum(seen)))
     }
-    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, name: &'static str, value: &T) -> Seen {
-        let inner = value.serialize(Observer(self.0))?;
-        Ok(self.0.note(name, Definition::Newtype(inner)))
+    // Its name is in no byte.
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(self, _: &'static str, value: &T) -> Seen {
+        value.serialize(self)
     }
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
         self,
@@ -380,8 +378,8 @@ impl<'a> Serializer for Observer<'a> {
     fn serialize_tuple(self, _: usize) -> Result<Parts<'a>, Refused> {
         self.parts(Of::Tuple)
     }
-    fn serialize_tuple_struct(self, name: &'static str, _: usize) -> Result<Parts<'a>, Refused> {
-        self.parts(Of::TupleStruct(name))
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Parts<'a>, Refused> {
+        self.parts(Of::Tuple)
     }
     fn serialize_tuple_variant(
         self,

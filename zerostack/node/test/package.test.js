@@ -117,9 +117,10 @@ test('an addon of another version is refused, and so is another platform, by its
   assert.match(other.stdout, /There is no prebuilt addon for this platform; there is one for linux-x64-gnu/);
 });
 
-test("the addon exports its entry and nothing else, and nothing of V8's is looked for in the process", async () => {
+/** Dynamic symbols of an addon must be its one entry, and what the C library and the compiler's runtime give. */
+async function onlyItsEntry(addon) {
   const symbols = async (which) => {
-    const { stdout } = await run('nm', ['-D', which, '--format=posix', path.join(here, FILE)]);
+    const { stdout } = await run('nm', ['-D', which, '--format=posix', addon]);
     return stdout.trim().split('\n').map((line) => line.split(' ')[0]);
   };
   assert.deepEqual(await symbols('--defined-only'), ['napi_register_module_v1']);
@@ -131,6 +132,21 @@ test("the addon exports its entry and nothing else, and nothing of V8's is looke
   const unversioned = imported.filter((name) => !name.includes('@'));
   const known = new Set(['_ITM_deregisterTMCloneTable', '_ITM_registerTMCloneTable', '__gmon_start__', '__cxa_thread_atexit_impl']);
   assert.deepEqual(unversioned.filter((name) => !known.has(name) && !/^(pidfd_|posix_spawn_|gnu_get_libc|statx|copy_file_range)/.test(name)), []);
+}
+
+test("the addon exports its entry and nothing else, and nothing of V8's is looked for in the process", () => onlyItsEntry(path.join(here, FILE)));
+
+test('what is packed is the same without symbols and debug information, and as small as that makes it', async (t) => {
+  const { tarballs } = await packed(t);
+  const folder = directory(t);
+  const native = tarballs.find((name) => name.includes('linux-x64-gnu'));
+  await run('tar', ['-xzf', native, '-C', folder]);
+  const addon = path.join(folder, 'package', FILE);
+  await onlyItsEntry(addon);
+  const { stdout } = await run('readelf', ['--wide', '--section-headers', addon]);
+  assert.match(stdout, /\.text/);
+  assert.doesNotMatch(stdout, /\.(symtab|strtab|z?debug_)/);
+  assert.ok(fs.statSync(addon).size <= fs.statSync(path.join(here, FILE)).size);
 });
 
 test("Node's own V8 works beside it", async () => {
