@@ -254,6 +254,8 @@ export interface Status {
   root: string;
   /** Where objects, journal and sessions lie. */
   store: string;
+  /** The contract that this kernel speaks: builds with one digest understand one another in every message. */
+  contract: { version: number; digest: string };
   /** Who holds the workspace, if anybody does. */
   lease?: LeaseHolder;
 }
