@@ -1,8 +1,8 @@
 //! Which contract this build speaks: a version, and the digest of the contract's three forms.
 //!
-//! The forms lie in `contracts/forms`: JSON Schemas of the messages, the shape of the compact form, and TypeScript of what a host
-//! gets back; prose is left out of all three. `cargo xtask conformance` makes them anew from the types and compares. A form that
-//! has changed needs a new [`CONTRACT_VERSION`]: two builds that name one version have one contract.
+//! The forms lie in `contracts/forms`: JSON Schemas of the messages, the shape of the compact form, and TypeScript of what a
+//! host gets back; prose is left out of all three. `cargo xtask conformance` makes them anew from the types and compares. A
+//! form that has changed needs a new [`CONTRACT_VERSION`]: two builds that name one version have one contract.
 
 use serde::Deserialize;
 
@@ -21,8 +21,8 @@ struct Contract {
     digest: Digest,
 }
 
-/// Returns the digest of the contract's forms: BLAKE3 over the three of them. Builds with equal digests understand one another in
-/// every message.
+/// Returns the digest of the contract's forms: BLAKE3 over the three of them. Builds with equal digests understand one
+/// another in every message.
 pub fn contract_digest() -> Digest {
     // A test reads the document, which is part of the program.
     serde_json::from_str::<Contract>(CONTRACT).map_or(Digest::from_bytes([0; 32]), |contract| contract.digest)

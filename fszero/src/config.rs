@@ -17,8 +17,8 @@ pub struct FsConfig {
     pub store: PathBuf,
     /// What survives a crash.
     pub durability: Durability,
-    /// Whether the store outlives its engine. One that does not is never flushed, whatever the durability: after a loss of power
-    /// nobody would look for it. Files of the workspace are made durable all the same.
+    /// Whether the store outlives its engine. One that does not is never flushed, whatever the durability: after a loss of
+    /// power nobody would look for it. Files of the workspace are made durable all the same.
     pub lasting: bool,
     /// Bytes that objects may take; more is `budget`. Counted approximately between collections.
     pub quota: u64,
@@ -33,7 +33,8 @@ pub struct FsConfig {
 }
 
 impl FsConfig {
-    /// Defaults: durability `power`, a store that lasts, 10 GiB, 200,000 files and 4 GiB for capture, objects young for an hour.
+    /// Defaults: durability `power`, a store that lasts, 10 GiB, 200,000 files and 4 GiB for capture, objects young for an
+    /// hour.
     pub fn new(root: impl Into<PathBuf>, store: impl Into<PathBuf>) -> Self {
         Self {
             root: root.into(),

@@ -87,8 +87,8 @@ pub enum StoreLocation {
     UserState,
     /// In this directory, made if absent.
     At(PathBuf),
-    /// In a temporary directory that goes when the kernel closes. Nothing of it is flushed, whatever the durability: after a loss
-    /// of power nobody would look for it. Files of the workspace are made durable all the same.
+    /// In a temporary directory that goes when the kernel closes. Nothing of it is flushed, whatever the durability: after a
+    /// loss of power nobody would look for it. Files of the workspace are made durable all the same.
     Transient,
 }
 
