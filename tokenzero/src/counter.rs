@@ -17,6 +17,8 @@ const ENTRIES: usize = 1 << 14;
 const SHORT: usize = 15;
 /// Texts below this length in bytes are counted without the table: touching it would cost more than it saves.
 const WORTH_A_TABLE: usize = 256;
+/// No token of any vocabulary is longer than so many bytes.
+pub(crate) const LONGEST_TOKEN: u64 = 128;
 
 /// Counts tokens in one encoding. Cheap to make: the vocabulary is read-only data of the program, read in as it is
 /// touched, so the first count costs some page faults and nothing is built. May be used from several threads; each count
@@ -67,11 +69,15 @@ impl Counter {
         self.count(&String::from_utf8_lossy(bytes))
     }
 
-    /// Counts the tokens of a text if they are at most `limit`, and stops soon after more were seen.
+    /// Counts the tokens of a text if they are at most `limit`, and stops soon after it is certain that there are more: the
+    /// work grows with the limit, not with the text, also where a text is one piece.
     pub fn count_within(&self, text: &str, limit: u64) -> Option<u64> {
         // A token is at least one byte.
         if text.is_empty() {
             return Some(0);
+        }
+        if costs_more(text.len(), limit) {
+            return None;
         }
         let mut table = (text.len() >= WORTH_A_TABLE).then(|| self.take());
         let vocabulary = self.encoding.vocabulary();
@@ -138,6 +144,11 @@ impl std::fmt::Debug for Counter {
     }
 }
 
+/// Whether so many bytes are more than `tokens` tokens, however they are merged.
+fn costs_more(bytes: usize, tokens: u64) -> bool {
+    bytes as u64 > tokens.saturating_mul(LONGEST_TOKEN)
+}
+
 #[inline(always)]
 fn count(pattern: Pattern, vocabulary: &Vocabulary, text: &[u8], limit: u64, table: Option<&mut Table>) -> u64 {
     let mut at = 0;
@@ -146,6 +157,9 @@ fn count(pattern: Pattern, vocabulary: &Vocabulary, text: &[u8], limit: u64, tab
         Some(Table { entries, scratch }) => {
             while at < text.len() && tokens <= limit {
                 let end = pattern.end_of_piece(text, at);
+                if costs_more(end - at, limit - tokens) {
+                    return limit.saturating_add(1);
+                }
                 tokens += known_cost(vocabulary, text, at, end, entries, scratch);
                 at = end;
             }
@@ -154,6 +168,9 @@ fn count(pattern: Pattern, vocabulary: &Vocabulary, text: &[u8], limit: u64, tab
             let mut scratch = Scratch::default();
             while at < text.len() && tokens <= limit {
                 let end = pattern.end_of_piece(text, at);
+                if costs_more(end - at, limit - tokens) {
+                    return limit.saturating_add(1);
+                }
                 tokens += cost(vocabulary, &text[at..end], &mut scratch);
                 at = end;
             }

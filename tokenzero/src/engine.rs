@@ -121,10 +121,10 @@ impl TokenZero {
     }
 
     /// Projects JSON text that does not fit.
-    fn shown_json(&self, tree: &Tree<'_>, budget: u64) -> Result<Shown, Error> {
-        let cost = |text: &str| self.measure.count(text);
-        let Some((cuts, text, tokens)) = json::choose(tree, budget, cost) else {
-            return Err(too_small(budget, json::least(tree, cost)));
+    fn shown_json(&self, tree: &Tree<'_>, budget: u64, token: &CancelToken) -> Result<Shown, Error> {
+        let cost = |text: &str| self.fits(text, budget).unwrap_or(u64::MAX);
+        let Some((cuts, text, tokens)) = json::choose(tree, budget, cost, token)? else {
+            return Err(too_small(budget, json::least(tree, |text| self.measure.count(text))));
         };
         Ok(Shown {
             text,
@@ -148,7 +148,7 @@ impl TokenZero {
         if kind == TextKind::Json
             && let Some(tree) = tree()
         {
-            return self.shown_json(&tree, how.budget);
+            return self.shown_json(&tree, how.budget, token);
         }
         token.check()?;
         if text.len() as u64 <= WHOLE {
@@ -274,11 +274,15 @@ impl TokenEngine for TokenZero {
         let tree = Tree::of_valid(&text);
         // What the caller will see is the value read back: its members may come in another order than in the text.
         let read_back = |text: &str| serde_json::from_str::<serde_json::Value>(text);
-        let cost = |text: &str| match read_back(text).and_then(|value| serde_json::to_string(&value)) {
-            Ok(text) => self.measure.count(&text),
-            Err(_) => u64::MAX,
+        let as_seen = |text: &str| read_back(text).and_then(|value| serde_json::to_string(&value));
+        let cost = |text: &str| as_seen(text).map_or(u64::MAX, |text| self.measure.count(&text));
+        let within = |text: &str| {
+            as_seen(text)
+                .ok()
+                .and_then(|text| self.fits(&text, budget))
+                .unwrap_or(u64::MAX)
         };
-        let Some((cuts, shown, tokens)) = json::choose(&tree, budget, cost) else {
+        let Some((cuts, shown, tokens)) = json::choose(&tree, budget, within, token)? else {
             return Err(too_small(budget, json::least(&tree, cost)));
         };
         let (cuts, shown, tokens) = match self.with_views(&tree, &cuts, budget, &cost, token)? {

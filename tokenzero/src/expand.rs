@@ -5,12 +5,11 @@ use std::io::Read;
 use zero_contracts::tokens::{Expansion, Selector};
 use zero_contracts::{ByteRange, CancelToken, Content, Digest, Error, ErrorKind, LineRange, ObjectStore};
 
+use crate::counter::LONGEST_TOKEN;
 use crate::json::{Tree, pointer};
 use crate::measure::Measure;
 use crate::retained::boundary;
 
-/// Longest token in bytes, of all encodings.
-const LONGEST_TOKEN: u64 = 128;
 /// Bytes read at once.
 const CHUNK: usize = 128 * 1024;
 

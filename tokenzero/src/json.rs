@@ -15,6 +15,8 @@ mod spans;
 
 use std::ops::Range;
 
+use zero_contracts::{CancelToken, Error};
+
 pub(crate) use spans::{Kind, Tree, pointer};
 
 /// How many cuts are opened once more at the end.
@@ -80,18 +82,30 @@ pub(crate) fn write(text: &str, parts: impl Iterator<Item = (Range<usize>, Strin
     out
 }
 
-/// Chooses the cuts that fill a budget best. `cost` gives the tokens of a written projection.
+/// A projection: its cuts, the text with their marks, and its tokens.
+type Chosen = (Vec<Cut>, String, u64);
+
+/// Chooses the cuts that fill a budget best. `cost` gives the tokens of a written projection, and may give any number above
+/// the budget for one that is above it.
 ///
 /// Returns none if even the smallest projection does not fit.
-pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -> Option<(Vec<Cut>, String, u64)> {
+///
+/// # Errors
+/// `cancelled` and `deadline` from the token.
+pub(crate) fn choose(
+    tree: &Tree<'_>,
+    budget: u64,
+    cost: impl Fn(&str) -> u64,
+    token: &CancelToken,
+) -> Result<Option<Chosen>, Error> {
     let attempt = |bytes: usize| {
         let cuts = allot::cuts(tree, bytes);
         let text = marked(tree.text, &cuts);
         let tokens = cost(&text);
         (cuts, text, tokens)
     };
-    let mut best: Option<(Vec<Cut>, String, u64)> = None;
-    let keep = |found: (Vec<Cut>, String, u64), best: &mut Option<(Vec<Cut>, String, u64)>| {
+    let mut best: Option<Chosen> = None;
+    let keep = |found: Chosen, best: &mut Option<Chosen>| {
         let fits = found.2 <= budget;
         if fits && best.as_ref().is_none_or(|known| known.2 < found.2) {
             *best = Some(found);
@@ -102,6 +116,7 @@ pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -
     let (mut low, mut high) = (0, tree.text.len().min((budget as usize).saturating_mul(128)));
     let mut guess = high.min((budget as usize).saturating_mul(4));
     while low < high {
+        token.check()?;
         if keep(attempt(guess), &mut best) {
             low = guess + 1;
         } else {
@@ -120,16 +135,17 @@ pub(crate) fn choose(tree: &Tree<'_>, budget: u64, cost: impl Fn(&str) -> u64) -
     if best.is_none() {
         keep(attempt(0), &mut best);
     }
-    best.map(|found| fill(tree, found, budget, cost))
+    best.map(|found| fill(tree, found, budget, cost, token)).transpose()
 }
 
 /// Shows more of the first cuts, while the budget allows: what one part could not use is handed to the next.
 fn fill(
     tree: &Tree<'_>,
-    mut best: (Vec<Cut>, String, u64),
+    mut best: Chosen,
     budget: u64,
     cost: impl Fn(&str) -> u64,
-) -> (Vec<Cut>, String, u64) {
+    token: &CancelToken,
+) -> Result<Chosen, Error> {
     let mut at = 0;
     for _ in 0..OPENED {
         if best.2 * 100 >= budget * 97 || at >= best.0.len() {
@@ -142,6 +158,7 @@ fn fill(
         );
         let mut opened = None;
         while low < high {
+            token.check()?;
             let bytes = low + (high - low).div_ceil(2);
             let inside = allot::open(tree, &best.0[at], bytes);
             // Another mark alone would show nothing more.
@@ -154,9 +171,7 @@ fn fill(
             let tokens = cost(&text);
             if tokens <= budget {
                 low = bytes;
-                let most = opened
-                    .as_ref()
-                    .map_or(best.2, |(_, _, most): &(Vec<Cut>, String, u64)| *most);
+                let most = opened.as_ref().map_or(best.2, |(_, _, most): &Chosen| *most);
                 if tokens > most && shows {
                     opened = Some((cuts, text, tokens));
                 }
@@ -169,7 +184,7 @@ fn fill(
             None => at += 1,
         }
     }
-    best
+    Ok(best)
 }
 
 /// Tokens of the smallest projection.

@@ -44,7 +44,12 @@ fn compare(encodings: &[Encoding], text: &str) {
                 String::from_utf8_lossy(&text.as_bytes()[before.saturating_sub(20)..text.len().min(before + 40)]);
             panic!("{encoding} differs at byte {before}: {near:?}");
         }
-        assert_eq!(counter.count(text), expected.len() as u64, "{encoding}");
+        let count = expected.len() as u64;
+        assert_eq!(counter.count(text), count, "{encoding}");
+        assert_eq!(counter.count_within(text, count), Some(count), "{encoding}");
+        if count > 0 {
+            assert_eq!(counter.count_within(text, count - 1), None, "{encoding}");
+        }
     }
 }
 
@@ -198,6 +203,16 @@ fn a_limit_stops_the_count() {
     assert_eq!(counter.count_within("one two three", 3), Some(3));
     assert_eq!(counter.count_within("one two three", 2), None);
     assert_eq!(counter.count_within("", 0), Some(0));
+    // A limit may be met by the longest tokens there are.
+    for encoding in DIFFERENT {
+        let counter = Counter::new(encoding);
+        let tokens = (0..210_000).filter_map(|rank| counter.token_bytes(rank));
+        let longest = tokens
+            .max_by_key(|bytes| bytes.len())
+            .and_then(|bytes| str::from_utf8(bytes).ok());
+        compare(&[encoding], longest.unwrap());
+        compare(&[encoding], &longest.unwrap().repeat(50));
+    }
 }
 
 #[test]

@@ -265,3 +265,32 @@ fn long_strings_become_views_that_show_what_matters() {
         .0;
     assert!(shown[0].as_str().unwrap().contains("[cut bytes "), "{shown}");
 }
+
+/// Whatever part of a value is one enormous piece, what it costs to project it grows with the budget; and it can be stopped.
+#[test]
+fn enormous_pieces_anywhere_are_cut_unmerged() {
+    let huge = "k".repeat(3 << 20);
+    let member = |key: &str, value: Value| Value::Object([(key.to_owned(), value)].into_iter().collect());
+    let values = [
+        json!(huge),
+        member(&huge, json!(1)),
+        member(&huge, json!(huge)),
+        json!([[huge, 1], huge]),
+        json!([member(&huge, json!([])), {"short": 1}]),
+    ];
+    let engine = TokenZero::default();
+    for value in values {
+        for budget in [60, 2000] {
+            let shown = engine
+                .project_value(&value, budget, &MemoryStore::new(), &CancelToken::new())
+                .unwrap();
+            assert!(shown.shown.tokens <= budget && same_shape(&shown.value.0, &value));
+            let cancelled = CancelToken::new();
+            cancelled.cancel();
+            let error = engine
+                .project_value(&value, budget, &MemoryStore::new(), &cancelled)
+                .unwrap_err();
+            assert_eq!(error.kind, ErrorKind::Cancelled);
+        }
+    }
+}
