@@ -19,7 +19,7 @@ use crate::engine::Shared;
 use crate::node::Node;
 use crate::record::{Batch, Effect, Record};
 use crate::retained::{self, is_git_object};
-use crate::rules::{Overrides, is_rules};
+use crate::rules::{Overrides, RULE_BYTES, is_rules};
 use crate::snapshot::{Manifest, SnapshotView, decode, encode};
 use crate::stage::receipt;
 use crate::statcache::{Scope, survey};
@@ -263,7 +263,7 @@ fn overrides(shared: &Shared, batches: &[Batch]) -> Result<Overrides, Error> {
         for (path, before) in changes.into_iter().flatten() {
             if is_rules(path) && !overrides.contains_key(path) {
                 let text = match before {
-                    Some(Node::File { digest, .. }) => {
+                    Some(Node::File { digest, bytes, .. }) if *bytes <= RULE_BYTES => {
                         if let (Effect::Rename { to, .. }, false) = (effect, shared.store.has(digest)?) {
                             // It was only moved, so nobody had to keep its bytes.
                             let _ = shared.keep_live(to);

@@ -14,6 +14,7 @@
 
 mod carry;
 mod collect;
+mod deep;
 mod lay;
 mod through;
 
@@ -32,6 +33,7 @@ use zero_contracts::read::EntryKind;
 use zero_contracts::response::PathConflict;
 use zero_contracts::{CancelToken, Error, ErrorKind, WorkspacePath};
 
+use self::deep::{clear, with_room};
 use crate::engine::Shared;
 use crate::node::{Meta, Node, now};
 use crate::overlay::Overlay;
@@ -172,22 +174,6 @@ fn set_mode(shared: &Shared, directory: BorrowedFd<'_>, name: &[u8], mode: u32) 
     shared.seam.chmod(entry.as_fd(), mode)
 }
 
-/// Removes an entry of the store's own, with all it holds, whatever its modes.
-fn clear(shared: &Shared, directory: BorrowedFd<'_>, name: &[u8]) -> std::io::Result<()> {
-    let Some(meta) = stat_at(directory, name)? else {
-        return Ok(());
-    };
-    if meta.kind != EntryKind::Directory {
-        return shared.seam.unlink(directory, name);
-    }
-    let_in(shared, directory, name, &meta)?;
-    let inside = open_at(directory, name)?;
-    for name in names(inside.as_fd())? {
-        clear(shared, inside.as_fd(), &name)?;
-    }
-    shared.seam.remove_directory(directory, name)
-}
-
 /// In an ordinary user's namespace a file of another owner or group cannot be changed, where outside of it the group's
 /// right might do. The root and what lies directly in it stand for the rest.
 fn refuse_strangers(shared: &Shared) -> Result<(), Error> {
@@ -268,8 +254,8 @@ impl Private {
     pub fn open(&mut self, staged: &Overlay, token: &CancelToken) -> Result<CommandView, Error> {
         let since = self.ready;
         let through = through::through(&self.shared, staged, token)?;
-        self.lay(staged, token)?;
         let fail = |e: std::io::Error| io(&e, "making a private view of", &WorkspacePath::root());
+        with_room(|| self.lay(staged, token)).map_err(fail)??;
         if let Some(old) = self.work.take() {
             clear(&self.shared, self.directory.as_fd(), &old).map_err(fail)?;
         }

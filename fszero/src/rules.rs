@@ -20,6 +20,13 @@ pub(crate) const RULE_FILES: [&[u8]; 2] = [b".gitignore", b".ignore"];
 /// The repository's own rules, which are in no rule file.
 pub(crate) const EXCLUDE: &[u8] = b".git/info/exclude";
 
+/// A rule file of more bytes than this holds no rules (git has such a limit, too): compiling it would take longer than any
+/// cell may, and compiling cannot be cut short.
+pub(crate) const RULE_BYTES: u64 = 1 << 20;
+
+/// A rule of more bytes is none: no path that it could name is as long.
+const LINE_BYTES: usize = 8 << 10;
+
 /// Texts of rule files as they were once, by path; none where there was no file.
 pub(crate) type Overrides = BTreeMap<WorkspacePath, Option<Vec<u8>>>;
 
@@ -43,8 +50,11 @@ struct Level {
 }
 
 fn parse(text: &[u8]) -> Option<Gitignore> {
+    if text.len() as u64 > RULE_BYTES {
+        return None;
+    }
     let mut builder = GitignoreBuilder::new("");
-    for line in text.split(|&b| b == b'\n') {
+    for line in text.split(|&b| b == b'\n').filter(|line| line.len() <= LINE_BYTES) {
         // A line that is no valid glob is skipped, as git does.
         let line = String::from_utf8_lossy(line);
         let _ = builder.add_line(None, line.strip_suffix('\r').unwrap_or(&line));

@@ -17,6 +17,7 @@ use crate::rules::{RULE_FILES, Rules};
 use crate::store::Store;
 use crate::tree::missing;
 use crate::view::{entry_of_node, not_directory, outside};
+use crate::walk::rule_text;
 
 const MAGIC: &[u8; 4] = b"FZM1";
 
@@ -188,10 +189,7 @@ impl SourceView for SnapshotView {
             let _ = visit(entry_of_node(scope.start.clone(), node));
             return Ok(Vec::new());
         }
-        let text = |path: Result<WorkspacePath, Error>| {
-            path.ok()
-                .and_then(|path| Some(self.read(&path, token).ok()?.bytes.to_vec()))
-        };
+        let text = |path: Result<WorkspacePath, Error>| path.ok().and_then(|path| rule_text(self, &path, token));
         let exclude = text(WorkspacePath::from_raw(b".git/info/exclude"));
         // Paths come in an order in which a directory comes before what it holds.
         let mut rules: BTreeMap<WorkspacePath, Rules> = BTreeMap::new();

@@ -22,6 +22,8 @@ use crate::tree::{self, Tree, missing, os, stat_at};
 
 /// A link is followed at most this often on one way, as in the kernel.
 const LINKS: usize = 40;
+/// Files up to this size are held in memory whole, on request.
+const HELD_BYTES: u64 = 2 << 30;
 
 #[derive(Clone)]
 pub(crate) struct View {
@@ -305,7 +307,7 @@ impl SourceView for View {
                 let content: Arc<[u8]> = match body {
                     Body::Memory(content) => Arc::clone(content),
                     other => {
-                        let mut content = Vec::with_capacity(*bytes as usize);
+                        let mut content = room_for(*bytes, path)?;
                         let read = self.open_body(other, digest)?.read_to_end(&mut content);
                         read.map_err(|e| tree::io(&e, "reading", path))?;
                         if Digest::of(&content) != *digest {
@@ -326,7 +328,7 @@ impl SourceView for View {
         for _ in 0..3 {
             token.check()?;
             let (mut file, before) = self.open_live(tree, &origin, path)?;
-            let mut bytes = Vec::with_capacity(before.size as usize + 1);
+            let mut bytes = room_for(before.size, path)?;
             if before.size <= 1 << 20 {
                 file.read_to_end(&mut bytes)
                     .map_err(|e| tree::io(&e, "reading", path))?;
@@ -373,11 +375,27 @@ impl SourceView for View {
     }
 }
 
+/// Room for the whole of a file, if there is any: a sparse file may claim more than every memory.
+fn room_for(bytes: u64, path: &WorkspacePath) -> Result<Vec<u8>, Error> {
+    let mut room = Vec::new();
+    let wanted = usize::try_from(bytes).ok().filter(|_| bytes <= HELD_BYTES);
+    if wanted.is_none_or(|bytes| room.try_reserve_exact(bytes + 1).is_err()) {
+        return Err(Error::new(
+            ErrorKind::Budget,
+            format!("`{path}` has {bytes} bytes, more than are held in memory at once: read it in pieces"),
+        )
+        .with_path(path));
+    }
+    Ok(room)
+}
+
 fn read_checked(file: &mut File, bytes: &mut Vec<u8>, path: &WorkspacePath, token: &CancelToken) -> Result<(), Error> {
     loop {
         token.check()?;
         match file.take(4 << 20).read_to_end(bytes) {
             Ok(0) => return Ok(()),
+            // What grows meanwhile is read again, or is a conflict.
+            Ok(_) if bytes.len() as u64 > HELD_BYTES => return Ok(()),
             Ok(_) => {}
             Err(e) => return Err(tree::io(&e, "reading", path)),
         }

@@ -12,7 +12,7 @@ use zero_contracts::{CancelToken, Error, ErrorKind, SourceView, WorkspacePath};
 
 use crate::node::Meta;
 use crate::overlay::{Located, Slot};
-use crate::rules::{EXCLUDE, Overrides, RULE_FILES, Rules};
+use crate::rules::{EXCLUDE, Overrides, RULE_BYTES, RULE_FILES, Rules};
 use crate::snapshot::SnapshotView;
 use crate::tree::{missing, os, stat_at};
 use crate::view::View;
@@ -174,6 +174,16 @@ pub(crate) fn run(
     }
 }
 
+/// The text of a rule file, if it is there and may hold rules. One that cannot be read says nothing.
+pub(crate) fn rule_text(view: &dyn SourceView, path: &WorkspacePath, token: &CancelToken) -> Option<Vec<u8>> {
+    // Like git, a symlink is not followed: what it leads to may change without the rule file.
+    view.entry(path)
+        .ok()
+        .flatten()
+        .filter(|entry| entry.kind == EntryKind::File && entry.bytes <= RULE_BYTES)?;
+    view.read(path, token).ok().map(|content| content.bytes.to_vec())
+}
+
 fn rule_texts(
     view: &dyn SourceView,
     directory: &WorkspacePath,
@@ -192,11 +202,8 @@ fn rule_texts(
         }
         if present[i]
             && let Ok(path) = directory.join(name)
-            // Like git, a symlink is not followed: what it leads to may change without the rule file.
-            && view.entry(&path).is_ok_and(|entry| entry.is_some_and(|entry| entry.kind == EntryKind::File))
         {
-            // A rule file that cannot be read says nothing.
-            texts[i] = view.read(&path, token).ok().map(|content| content.bytes.to_vec());
+            texts[i] = rule_text(view, &path, token);
         }
     }
     texts
@@ -212,7 +219,7 @@ fn rules_above(
     let exclude = WorkspacePath::from_raw(EXCLUDE).unwrap_or_default();
     let exclude = match overrides.and_then(|overrides| overrides.get(&exclude)) {
         Some(text) => text.clone(),
-        None => view.read(&exclude, token).ok().map(|content| content.bytes.to_vec()),
+        None => rule_text(view, &exclude, token),
     };
     let mut rules = Rules::root(exclude.as_deref());
     let mut at = WorkspacePath::root();

@@ -18,7 +18,7 @@ use crate::facts::{DefId, Span, UseId};
 use crate::facts_builder::words;
 use crate::program::Target;
 use crate::scope::Scope;
-use crate::tree::{Status, Tree};
+use crate::tree::{HELD_BYTES, Status, TOO_LARGE, Tree};
 use crate::world::{Query, Symbol, World, WorldFileId, separator};
 
 /// One structural query.
@@ -186,6 +186,11 @@ impl Context<'_> {
             coverage.unknown_language += 1;
             if found.hits.is_empty() && !is_prose(entry.path.extension()) && !found.names.is_empty() {
                 self.token.check()?;
+                if entry.bytes > HELD_BYTES {
+                    coverage.skipped.push(answer::skip(&entry.path, TOO_LARGE));
+                    certain = false;
+                    continue;
+                }
                 match self.view.read(&entry.path, self.token) {
                     Ok(content) => {
                         coverage.read += 1;

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::io::Read;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use grep_matcher::Matcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -17,10 +18,14 @@ use crate::cursor::Binding;
 use crate::facts::Span;
 use crate::language;
 use crate::scope::Scope;
+use crate::tree::{HELD_BYTES, TOO_LARGE};
 use crate::{pool, tree};
 
 /// Bytes that a compiled pattern may take, and its automaton again.
 const REGEX_BYTES: usize = 4 << 20;
+
+/// Matches that one answer counts at most: each is remembered while the query runs.
+const MOST_MATCHES: usize = 4_000_000;
 
 /// What one file came to.
 enum Outcome {
@@ -43,12 +48,13 @@ pub fn find(
 ) -> Result<FindResult, Error> {
     let matcher = matcher(request)?;
     let (entries, mut skipped) = tree::entries(view, scope, token)?;
+    let room = AtomicUsize::new(MOST_MATCHES);
     let outcomes = pool::map(
         entries.len(),
         threads,
         token,
         || RefCell::new(Vec::new()),
-        |buffer, index| search(view, &entries[index], &matcher, buffer, token),
+        |buffer, index| search(view, &entries[index], &matcher, buffer, &room, token),
     )?;
     let mut coverage = Coverage {
         files: entries.len() as u64,
@@ -80,7 +86,7 @@ pub fn find(
                 ErrorKind::NotFound => answer::changed(&entry.path),
                 _ => error,
             })?;
-            if self::spans(&matcher, &content.bytes, token)? != spans {
+            if self::spans(&matcher, &content.bytes, MOST_MATCHES, token)? != spans {
                 return Err(answer::changed(&entry.path));
             }
             for span in &spans[from - at..to - at] {
@@ -154,6 +160,7 @@ fn search(
     entry: &Entry,
     matcher: &RegexMatcher,
     buffer: &RefCell<Vec<u8>>,
+    room: &AtomicUsize,
     token: &CancelToken,
 ) -> Result<Outcome, Error> {
     let fail = |error: Error| match error.kind {
@@ -165,20 +172,28 @@ fn search(
             format!("unreadable: {}", error.detail),
         ))),
     };
+    if entry.bytes > HELD_BYTES {
+        return Ok(Outcome::Skipped(answer::skip(&entry.path, TOO_LARGE)));
+    }
     let mut buffer = buffer.borrow_mut();
     buffer.clear();
-    let read = view.open(&entry.path).and_then(|mut file| {
+    let read = view.open(&entry.path).and_then(|file| {
         buffer.reserve(entry.bytes as usize + 1);
-        file.read_to_end(&mut buffer)
+        // It may have grown since it was listed.
+        file.take(HELD_BYTES + 1)
+            .read_to_end(&mut buffer)
             .map_err(|e| Error::from_io(&e, format!("reading `{}`", entry.path)))
     });
     match read {
+        Ok(length) if length as u64 > HELD_BYTES => {
+            return Ok(Outcome::Skipped(answer::skip(&entry.path, TOO_LARGE)));
+        }
         // A length that differs from the entry's shows a change meanwhile: then the exact read below decides.
         Ok(length) if length as u64 == entry.bytes => {
             if memchr::memchr(0, &buffer).is_some() {
                 return Ok(Outcome::Skipped(answer::skip(&entry.path, "binary")));
             }
-            return outcome(matcher, &buffer, token);
+            return outcome(matcher, &buffer, room, token);
         }
         Ok(_) => {}
         Err(error) => return fail(error),
@@ -190,11 +205,17 @@ fn search(
     if memchr::memchr(0, &content.bytes).is_some() {
         return Ok(Outcome::Skipped(answer::skip(&entry.path, "binary")));
     }
-    outcome(matcher, &content.bytes, token)
+    outcome(matcher, &content.bytes, room, token)
 }
 
-fn outcome(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<Outcome, Error> {
-    let spans = spans(matcher, bytes, token)?;
+fn outcome(matcher: &RegexMatcher, bytes: &[u8], room: &AtomicUsize, token: &CancelToken) -> Result<Outcome, Error> {
+    let spans = spans(matcher, bytes, room.load(Ordering::Relaxed), token)?;
+    let taken = room.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+        left.checked_sub(spans.len())
+    });
+    if taken.is_err() {
+        return Err(too_many());
+    }
     Ok(if spans.is_empty() {
         Outcome::Nothing
     } else {
@@ -202,8 +223,16 @@ fn outcome(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<
     })
 }
 
-/// Returns where a matcher matches.
-fn spans(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<Vec<Span>, Error> {
+fn too_many() -> Error {
+    Error::new(
+        ErrorKind::Budget,
+        format!("there are more than {MOST_MATCHES} matches: narrow the query or its `path`"),
+    )
+    .with_path("query")
+}
+
+/// Returns where a matcher matches, if that is at most so often.
+fn spans(matcher: &RegexMatcher, bytes: &[u8], most: usize, token: &CancelToken) -> Result<Vec<Span>, Error> {
     let mut spans = Vec::new();
     matcher
         .find_iter(bytes, |found| {
@@ -211,10 +240,13 @@ fn spans(matcher: &RegexMatcher, bytes: &[u8], token: &CancelToken) -> Result<Ve
                 start: found.start() as u32,
                 end: found.end() as u32,
             });
-            spans.len() % 1024 != 0 || token.check().is_ok()
+            spans.len() <= most && (spans.len() % 1024 != 0 || token.check().is_ok())
         })
         .map_err(|e| Error::new(ErrorKind::Internal, e.to_string()))?;
     token.check()?;
+    if spans.len() > most {
+        return Err(too_many());
+    }
     Ok(spans)
 }
 
@@ -318,8 +350,8 @@ pub fn find_paths(
     coverage.unknown_language = entries.iter().filter(|e| language::of_path(&e.path).is_none()).count() as u64;
     let mut items = Vec::new();
     for entry in &found[page.from..page.to] {
-        let content = view.read(&entry.path, token)?;
-        let mut item = item(&entry.path, &[], content.digest, Span::default(), None);
+        let digest = tree::digest(view, entry, token)?;
+        let mut item = item(&entry.path, &[], digest, Span::default(), None);
         item.kind = Some("file".into());
         item.text = entry.path.to_string();
         items.push(item);

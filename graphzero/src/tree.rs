@@ -4,6 +4,7 @@
 //! kept by content digest. This module owns the memory of stamps and facts; it knows nothing of queries.
 
 use std::collections::HashMap;
+use std::io::Read as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use zero_contracts::find::Skipped;
 use zero_contracts::read::EntryKind;
 use zero_contracts::source::{Entry, WalkScope};
-use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, WorkspacePath};
+use zero_contracts::{CancelToken, Digest, Error, ErrorKind, Hasher, SourceView, WorkspacePath};
 
 use crate::facts::FileFacts;
 use crate::language::{self, Lang, Language};
@@ -92,6 +93,38 @@ enum Known {
 
 /// How many stamps of one path are remembered: the live tree, a staged overlay, a snapshot or two.
 const STAMPS: usize = 4;
+
+/// Larger files are never held in memory: a query skips them and says so.
+pub const HELD_BYTES: u64 = 256 << 20;
+
+/// Why a file above a limit is skipped.
+pub const TOO_LARGE: &str = "too_large";
+
+/// Returns the digest of what a file holds, however large it is.
+///
+/// # Errors
+/// Errors of the view; a retryable `conflict` if it changes meanwhile; `cancelled` and `deadline` from the token.
+pub fn digest(view: &dyn SourceView, entry: &Entry, token: &CancelToken) -> Result<Digest, Error> {
+    if entry.bytes <= HELD_BYTES {
+        return Ok(view.read(&entry.path, token)?.digest);
+    }
+    let before = view.resolve(&entry.path)?.map(|entry| entry.stamp.value);
+    let mut file = view.open(&entry.path)?;
+    let (mut hasher, mut buffer) = (Hasher::new(), vec![0; 1 << 18]);
+    loop {
+        token.check()?;
+        match file.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => hasher.update(&buffer[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(Error::from_io(&e, format!("reading `{}`", entry.path))),
+        };
+    }
+    if view.resolve(&entry.path)?.map(|entry| entry.stamp.value) != before {
+        return Err(crate::answer::changed(&entry.path));
+    }
+    Ok(hasher.finish())
+}
 
 /// Lists the regular files of a scope in order of paths.
 ///
@@ -261,8 +294,8 @@ impl Memory {
         limits: Limits,
         parsing: &mut Parsing<'_>,
     ) -> Result<Option<(Entry, Known)>, Error> {
-        if entry.bytes > limits.parse_bytes {
-            return Ok(Some((entry.clone(), Known::Skipped("too_large".into()))));
+        if entry.bytes > limits.parse_bytes.min(HELD_BYTES) {
+            return Ok(Some((entry.clone(), Known::Skipped(TOO_LARGE.into()))));
         }
         // A stamp that another process saw names the content; its facts may be on disk.
         let stamped = self.persisted.as_ref().filter(|_| entry.stamp.settled);

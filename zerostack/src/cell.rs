@@ -55,6 +55,8 @@ pub struct Cell {
     pub stdin: Option<Content>,
     /// When its time is up, its settling included; none for what the host does by itself.
     pub deadline: Option<Instant>,
+    /// The host's cancellation of all of it.
+    pub cancel: CancelToken,
     /// Gets the output of its commands while they run.
     pub on_output: Option<OnOutput>,
     /// Ends its calls that are at work.
@@ -164,6 +166,8 @@ pub struct CellStart {
     pub stdin: Option<Content>,
     /// When its time is up, its settling included; none for what the host does by itself.
     pub deadline: Option<Instant>,
+    /// The host's cancellation of all of it.
+    pub cancel: CancelToken,
     /// Gets the output of its commands while they run.
     pub on_output: Option<OnOutput>,
     /// Ends its calls that are at work.
@@ -184,6 +188,7 @@ impl Cell {
             cwd,
             stdin,
             deadline,
+            cancel,
             on_output,
             interrupt,
             head,
@@ -199,6 +204,7 @@ impl Cell {
             cwd,
             stdin,
             deadline,
+            cancel,
             on_output,
             interrupt,
             head,

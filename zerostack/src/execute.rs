@@ -159,6 +159,7 @@ impl ZeroKernel {
             cwd: options.cwd.unwrap_or_else(WorkspacePath::root),
             stdin: options.stdin,
             deadline: started.checked_add(ready.wall),
+            cancel: token.clone(),
             on_output: options.on_output,
             interrupt: options.interrupt.unwrap_or_default(),
             head,

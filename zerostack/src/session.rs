@@ -98,6 +98,7 @@ impl ZeroKernel {
             cwd: zero_contracts::WorkspacePath::root(),
             stdin: None,
             deadline: None,
+            cancel: CancelToken::new(),
             on_output: None,
             interrupt: crate::admission::Interrupt::new(),
             head,

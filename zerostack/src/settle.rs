@@ -201,10 +201,7 @@ fn judge(
             ),
         ));
     }
-    if let Some(why) = cell.runs.broken().filter(|_| cell.runs.is_private()) {
-        return Err(Failure::of(why, Phase::Settling, host));
-    }
-    if let Some(why) = cell.runs.broken() {
+    if let Some(why) = cell.runs.broken().filter(|_| !cell.runs.is_private()) {
         return Err(Failure::failed(
             Phase::Settling,
             Error::new(
@@ -230,6 +227,10 @@ fn judge(
         }
         Err(error) => return Err(Failure::of(error, Phase::Running, host)),
     };
+    // Nothing of it is in the live tree: that it cannot be published matters to a cell that would complete.
+    if let Some(why) = cell.runs.broken() {
+        return Err(Failure::of(why, Phase::Settling, host));
+    }
     let cut_short: Vec<_> = ended
         .pending
         .iter()

@@ -7,6 +7,7 @@ use rustix::fs::{Mode, OFlags, openat};
 use zero_contracts::read::EntryKind;
 use zero_contracts::{CancelToken, WorkspacePath};
 
+use super::deep::{DEEPEST, check_depth, with_room};
 use super::{Layer, OWN_ATTRIBUTES, Private, lay, look, names, open_at};
 use crate::engine::Shared;
 use crate::seam::Rename;
@@ -15,6 +16,11 @@ use crate::tree::stat_at;
 impl Private {
     /// Moves everything that waits to its place; returns how many of the topmost paths could be.
     pub fn carry(&self) -> u64 {
+        // Without a thread nothing is carried over, which is no more than is promised.
+        with_room(|| self.carry_all()).unwrap_or(0)
+    }
+
+    fn carry_all(&self) -> u64 {
         let mut done = 0;
         for (path, kind) in &self.carried {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
@@ -49,6 +55,7 @@ fn carry(
     name: &[u8],
     path: &WorkspacePath,
 ) -> std::io::Result<()> {
+    check_depth(path)?;
     let Some(Layer::Entry(meta)) = look(upper, name)? else {
         return Ok(());
     };
@@ -65,7 +72,7 @@ fn carry(
     if is_directory != (there == Some(EntryKind::Directory)) && there.is_some() {
         return Err(std::io::Error::from(std::io::ErrorKind::AlreadyExists));
     }
-    strip(shared, upper, name, meta.kind)?;
+    strip(shared, upper, name, meta.kind, 0)?;
     let how = if there.is_some() {
         Rename::Replace
     } else {
@@ -83,7 +90,16 @@ fn carry(
 }
 
 /// Takes the overlay's own attributes away, which would mean something to another overlay over the live tree.
-fn strip(shared: &Shared, directory: BorrowedFd<'_>, name: &[u8], kind: EntryKind) -> std::io::Result<()> {
+fn strip(
+    shared: &Shared,
+    directory: BorrowedFd<'_>,
+    name: &[u8],
+    kind: EntryKind,
+    depth: usize,
+) -> std::io::Result<()> {
+    if depth > DEEPEST {
+        return Err(std::io::Error::from(rustix::io::Errno::NAMETOOLONG));
+    }
     if !matches!(kind, EntryKind::File | EntryKind::Directory) {
         return Ok(());
     }
@@ -103,7 +119,7 @@ fn strip(shared: &Shared, directory: BorrowedFd<'_>, name: &[u8], kind: EntryKin
     if kind == EntryKind::Directory {
         for inside in names(entry.as_fd())? {
             if let Some(meta) = stat_at(entry.as_fd(), &inside)? {
-                strip(shared, entry.as_fd(), &inside, meta.kind)?;
+                strip(shared, entry.as_fd(), &inside, meta.kind, depth + 1)?;
             }
         }
     }

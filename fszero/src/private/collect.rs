@@ -13,6 +13,7 @@ use zero_contracts::read::EntryKind;
 use zero_contracts::response::PathConflict;
 use zero_contracts::{Digest, Error, Handle, WorkspacePath};
 
+use super::deep::with_room;
 use super::through::{enter, root_rules};
 use super::{Layer, Private, is_opaque, let_in, look, names, open_at, set_mode};
 use crate::node::{Meta, Node, now};
@@ -38,6 +39,11 @@ struct Collection<'a, 'b> {
 impl Private {
     /// Ends the view: stages what its commands did.
     pub fn collect(&mut self, stager: &mut Stager<'_>) -> Result<Vec<EditReceipt>, Error> {
+        let fail = |e: std::io::Error| io(&e, "looking through", &WorkspacePath::root());
+        with_room(|| self.collect_all(stager)).map_err(fail)?
+    }
+
+    fn collect_all(&mut self, stager: &mut Stager<'_>) -> Result<Vec<EditReceipt>, Error> {
         let Some(since) = self.since else {
             return Ok(Vec::new());
         };
@@ -127,8 +133,17 @@ impl Collection<'_, '_> {
             let is_directory = meta.kind == EntryKind::Directory;
             let ignored = !(is_rules(&child) && meta.kind == EntryKind::File) && rules.ignores(&child, is_directory);
             match meta.kind {
-                // As everywhere: never opened, never moved.
-                EntryKind::Other => {}
+                // As everywhere: never opened, never moved. What it took the place of is gone all the same.
+                EntryKind::Other => {
+                    if !ignored
+                        && self
+                            .stager
+                            .look(&child)?
+                            .is_some_and(|before| before != EntryKind::Other)
+                    {
+                        self.remove(&child)?;
+                    }
+                }
                 EntryKind::Directory if ignored => {
                     let mode = meta.mode;
                     self.stager.work.overlay.set(child.clone(), Slot::Carried { mode });

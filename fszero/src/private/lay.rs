@@ -6,7 +6,8 @@ use rustix::fs::{Dir, Mode, OFlags, openat};
 use zero_contracts::read::EntryKind;
 use zero_contracts::{CancelToken, Error, WorkspacePath};
 
-use super::{OPAQUE, Private, clear, open_at};
+use super::deep::{check_depth, clear};
+use super::{OPAQUE, Private, open_at};
 use crate::engine::Shared;
 use crate::node::Meta;
 use crate::overlay::{Body, Overlay, Slot, rebase};
@@ -205,6 +206,7 @@ pub(super) fn copy(
 ) -> Result<(), Error> {
     token.check()?;
     let fail = |e: std::io::Error| io(&e, "copying", path);
+    check_depth(path).map_err(fail)?;
     let Some(meta) = stat_at(from, name).map_err(|e| fail(e.into()))? else {
         return Ok(());
     };

@@ -1,5 +1,6 @@
 //! The directories that a private view passes through to the live tree: those that ignore rules exclude.
 
+use std::io::Read as _;
 use std::os::fd::AsFd;
 
 use rustix::fs::{Dir, FileType};
@@ -8,14 +9,17 @@ use zero_contracts::{CancelToken, Error, ErrorKind, WorkspacePath};
 
 use crate::engine::Shared;
 use crate::overlay::{Located, Overlay, Slot};
-use crate::rules::{EXCLUDE, RULE_FILES, Rules};
+use crate::rules::{EXCLUDE, RULE_BYTES, RULE_FILES, Rules};
 use crate::tree::{os, stat_at};
 
-/// The text of a rule file of the live tree, if it is there and can be read.
+/// The text of a rule file of the live tree, if it is there, can be read and may hold rules.
 fn text(shared: &Shared, path: &WorkspacePath) -> Option<Vec<u8>> {
-    let (mut file, _) = shared.tree.open_file(path).ok()?;
+    let (file, meta) = shared.tree.open_file(path).ok()?;
+    if meta.size > RULE_BYTES {
+        return None;
+    }
     let mut text = Vec::new();
-    std::io::Read::read_to_end(&mut file, &mut text).ok()?;
+    file.take(RULE_BYTES + 1).read_to_end(&mut text).ok()?;
     Some(text)
 }
 

@@ -28,6 +28,36 @@ fn names(view: &dyn SourceView, scope: &WalkScope) -> Vec<String> {
     found
 }
 
+/// Files that claim more than every memory holds, and rules that would take longer to compile than a cell may.
+#[test]
+fn files_larger_than_memory_are_refused_and_hold_no_rules() {
+    let f = Fixture::new();
+    f.write("a.log", "").write("d/b", "");
+    let live = f.engine.live();
+    for name in ["huge", ".gitignore", "d/.ignore", ".git/info/exclude"] {
+        f.write(name, "");
+        let file = std::fs::File::options().write(true).open(f.root().join(name)).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let error = live.read(&path(name), &token()).unwrap_err();
+        assert_eq!((error.kind, error.path.as_deref()), (ErrorKind::Budget, Some(name)));
+    }
+    let everything = [".gitignore", "a.log", "d/.ignore", "d/b", "huge"];
+    assert_eq!(names(&*live, &WalkScope::default()), everything);
+    for name in ["huge", ".gitignore", "d/.ignore", ".git/info/exclude"] {
+        std::fs::remove_file(f.root().join(name)).unwrap();
+    }
+    // Rules too many, and a rule too long among others.
+    let many = "*.log\n".repeat((1 << 20) / 6 + 1);
+    let long = format!("{}\nb\n", "*a".repeat(1 << 18));
+    f.write(".gitignore", &many).write("d/.ignore", &long);
+    assert_eq!(
+        names(&*live, &WalkScope::default()),
+        [".gitignore", "a.log", "d/.ignore"]
+    );
+    f.write(".gitignore", "*.log\n");
+    assert_eq!(names(&*live, &WalkScope::default()), [".gitignore", "d/.ignore"]);
+}
+
 #[test]
 fn ignore_rules_of_every_kind_are_followed() {
     let f = Fixture::new();

@@ -1,10 +1,10 @@
 //! Scopes, pages, text search, patterns, ranking, and the agreement of incremental and fresh engines.
 
 use graphzero::GraphZero;
-use graphzero::testing::MemoryView;
+use graphzero::testing::{DirectoryView, MemoryView};
 use proptest::prelude::*;
 use zero_contracts::find::{Absence, CaseMode, FindMode, FindOptions, FindRequest, OneOrMany};
-use zero_contracts::{CancelToken, ErrorKind, SourceView, StructureEngine};
+use zero_contracts::{CancelToken, ErrorKind, Hasher, SourceView, StructureEngine};
 
 use crate::fixtures::Fixture;
 
@@ -41,6 +41,94 @@ fn text_search_has_places_context_and_binary_files() {
         ..FindOptions::default()
     };
     assert_eq!(f.ask_with("^T(wo|hree)", insensitive).total, 2);
+}
+
+/// Files that no memory holds, in every mode: they are left out, and what was not read is not certified to be absent.
+#[test]
+fn files_larger_than_memory_are_skipped_and_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let make = |name: &str, bytes: u64| {
+        let file = std::fs::File::create(directory.path().join(name)).unwrap();
+        file.set_len(bytes).unwrap();
+    };
+    std::fs::write(directory.path().join("small.rs"), "fn small() {}\n").unwrap();
+    for name in ["huge.rs", "huge.txt", "huge.unknown", "huge"] {
+        make(name, 1 << 40);
+    }
+    let view = DirectoryView::new(directory.path());
+    let engine = GraphZero::default();
+    let ask = |query: &str, mode: FindMode| {
+        let request = FindRequest {
+            query: query.into(),
+            options: FindOptions {
+                mode,
+                ..FindOptions::default()
+            },
+        };
+        engine
+            .find(&view, &request, &CancelToken::new())
+            .unwrap_or_else(|e| panic!("{mode:?}: {e}"))
+    };
+    use FindMode::*;
+    for mode in [
+        Text,
+        Word,
+        Regex,
+        Pattern,
+        Symbols,
+        Definitions,
+        References,
+        Callers,
+        Callees,
+        Imports,
+        Importers,
+        Impact,
+        Semantic,
+    ] {
+        let answer = ask("nowhere", mode);
+        assert_eq!(answer.total, 0, "{mode:?}");
+        assert_ne!(answer.absence, Some(Absence::Certified), "{mode:?}");
+        let skipped = &answer.coverage.skipped;
+        assert!(
+            skipped
+                .iter()
+                .any(|skip| skip.path == "huge.rs" && skip.why == "too_large"),
+            "{mode:?}: {skipped:?}"
+        );
+    }
+    assert_eq!(ask("small", FindMode::Definitions).total, 1);
+    assert_eq!(ask("small", FindMode::Text).total, 1);
+    // A path needs no memory, whatever lies there.
+    for name in ["huge.rs", "huge.txt", "huge.unknown", "huge"] {
+        std::fs::remove_file(directory.path().join(name)).unwrap();
+    }
+    make("large", (256 << 20) + 1);
+    let mut hasher = Hasher::new();
+    (0..=256).for_each(|n| {
+        hasher.update(&vec![0; if n < 256 { 1 << 20 } else { 1 }]);
+    });
+    assert_eq!(ask("large", FindMode::Paths).items[0].digest, hasher.finish());
+}
+
+#[test]
+fn matches_without_end_are_refused() {
+    let f = Fixture::new("//- a.txt\none\n");
+    let line = b"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n".repeat(1 << 15);
+    for n in 0..2 {
+        f.view.write(&format!("many{n}"), &line);
+    }
+    let request = FindRequest {
+        query: "a".into(),
+        options: FindOptions::default(),
+    };
+    let error = f.engine.find(&f.view, &request, &CancelToken::new()).unwrap_err();
+    assert_eq!(error.kind, ErrorKind::Budget, "{error}");
+    let scoped = FindOptions {
+        path: Some(OneOrMany::One("many1".into())),
+        limit: Some(1),
+        ..FindOptions::default()
+    };
+    assert_eq!(f.ask_with("a", scoped).total, 63 << 15);
 }
 
 #[test]

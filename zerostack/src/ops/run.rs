@@ -34,6 +34,9 @@ use crate::kernel::Kernel;
 /// How long a tree may take to go after its grace.
 const CLEANUP: Duration = Duration::from_secs(5);
 
+/// How long what a command did is looked at when the cell's time is up already.
+const LAST_LOOK: Duration = Duration::from_millis(150);
+
 /// The commands of one cell.
 #[derive(Default)]
 pub struct Runs {
@@ -175,8 +178,12 @@ impl Runs {
         // Unmounts it: nobody writes to its upper layer from here on.
         group.mounted = None;
         group.view = None;
-        // Capturing is not cut short by a cancellation: what the commands changed must be known to be taken back.
-        match cell.with_transaction(|transaction| transaction.end_capture(&CancelToken::new())) {
+        let token = match group.tier {
+            Some(CaptureTier::Private) => collecting(cell),
+            // Not cut short by a cancellation: what the commands changed in the live tree must be known to be taken back.
+            _ => CancelToken::new(),
+        };
+        match cell.with_transaction(|transaction| transaction.end_capture(&token)) {
             Ok(captured) => {
                 let ignored = &mut lock(&cell.record).ignored_paths;
                 // What waits in a private view is counted anew each time.
@@ -194,6 +201,17 @@ impl Runs {
             }
         }
     }
+}
+
+/// The time for looking at what commands did in a private view. What cannot be looked at in time is not published, and
+/// nothing of it is in the live tree; but what a command that was just ended did shall be told where that is quick.
+fn collecting(cell: &Cell) -> CancelToken {
+    let now = Instant::now();
+    if cell.cancel.is_cancelled() {
+        return CancelToken::new().child(Some(now + LAST_LOOK));
+    }
+    cell.cancel
+        .child(cell.deadline.map(|deadline| deadline.max(now + LAST_LOOK)))
 }
 
 /// Finds the supervisor's binary.

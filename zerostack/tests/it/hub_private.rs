@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use zero_contracts::ErrorKind;
 use zero_contracts::response::{CaptureTier, Disposition, Outcome};
-use zerostack::{Capture, KernelConfig, StoreLocation, ZeroKernel};
+use zero_contracts::{CancelToken, ErrorKind};
+use zerostack::{Capture, CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
 use crate::hub_support::{Workspace, config, differences, has_private_view, isolated, tree};
 
@@ -194,6 +194,138 @@ fn with_a_save(ws: &Workspace, line: &str, save: impl FnOnce()) -> zero_contract
         signs.give("go");
         cell.join().unwrap()
     })
+}
+
+/// A FIFO is never published; what it took the place of is gone all the same.
+#[test]
+fn what_a_special_file_took_the_place_of_is_removed() {
+    if !has_private_view() {
+        return;
+    }
+    for line in [
+        "rm a; mkfifo a; rm -r d; mkfifo d",
+        "mkfifo n; mv n a; rm -r d; mknod d p",
+        "rm -r a d; mkfifo d; rm d",
+    ] {
+        let ws = private(&[("a", "1\n"), ("d/x", "x\n"), ("d/e/y", "y\n"), ("b", "2\n")]);
+        let cell = format!(
+            "const run = await z.run({}); if (run.exitCode) throw run.stderr;\
+             const seen = await z.read('.', {{recursive: true}}); await z.run('echo 3 > b');\
+             return seen.entries.map((entry) => entry.path)",
+            json!(line)
+        );
+        let failed = ws.run(&format!("{}; throw 1", cell.replace("return", "void")));
+        assert_eq!(failed.outcome, Outcome::Failed);
+        assert_eq!(
+            (ws.file("a"), ws.file("d/e/y"), ws.file("b")),
+            ("1\n".into(), "y\n".into(), "2\n".into())
+        );
+        let response = ws.run(&cell);
+        assert_eq!(
+            (response.outcome, &response.error),
+            (Outcome::Completed, &None),
+            "{line}"
+        );
+        assert_eq!(response.value.unwrap().0, json!(["b"]), "{line}");
+        assert_eq!(std::fs::read_dir(ws.root.path()).unwrap().count(), 1, "{line}");
+        assert_eq!(ws.file("b"), "3\n");
+    }
+}
+
+/// Directories in each other by the hundred and by the thousand: what a path can name is published, what none can fails the
+/// cell, and the layers go in any case.
+#[test]
+fn trees_of_any_depth_end_no_host() {
+    if !has_private_view() {
+        return;
+    }
+    let nest = |names: usize, times: usize| {
+        format!(
+            "p=$(printf 'd/%.0s' $(seq {names})); for i in $(seq {times}); do mkdir -p $p; cd $p; done; echo leaf > leaf"
+        )
+    };
+    let left = |ws: &Workspace| std::fs::read_dir(ws.store.path().join("private")).map_or(0, Iterator::count);
+    let leaf = |depth: usize| format!("{}leaf", "d/".repeat(depth));
+    let run = |line: &str| {
+        format!(
+            "const run = await z.run({}); if (run.exitCode) throw run.stderr",
+            json!(line)
+        )
+    };
+    // Deep, and taken away again.
+    let ws = private(&[("a", "1\n")]);
+    let failed = ws.run(&format!("{}; throw 'enough'", run(&nest(1000, 1))));
+    assert!(failed.error.unwrap().detail.contains("enough"));
+    assert_eq!((ws.has("d"), left(&ws)), (false, 0));
+    let done = ws.run(&run(&nest(1000, 1)));
+    assert_eq!((done.outcome, &done.error), (Outcome::Completed, &None));
+    assert_eq!((ws.file(&leaf(1000)).as_str(), left(&ws)), ("leaf\n", 0));
+    // Moved as it stands into the next command's view, and removed by a command.
+    let moved = ws.run(&format!(
+        "await z.apply([{{move: ['d', 'e']}}]); {}",
+        run("rm -r e; echo 2 > a")
+    ));
+    assert_eq!((moved.outcome, &moved.error), (Outcome::Completed, &None));
+    assert_eq!(
+        (ws.file("a").as_str(), ws.has("d"), ws.has("e"), left(&ws)),
+        ("2\n", false, false, 0)
+    );
+    // Deeper than any path.
+    let failed = ws.run(&format!("{}; echo 3 > a", run(&nest(1000, 6))));
+    assert_eq!(failed.outcome, Outcome::Failed, "{:?}", failed.error);
+    assert_eq!((ws.file("a").as_str(), ws.has("d"), left(&ws)), ("2\n", false, 0));
+    // The same where nobody looks, because it is ignored.
+    let ws = private(&[("a", "1\n"), (".gitignore", "d\n")]);
+    let done = ws.run(&run(&format!("echo 2 > a; {}", nest(1000, 6))));
+    assert_eq!((done.outcome, &done.error), (Outcome::Completed, &None));
+    assert_eq!((ws.file("a").as_str(), left(&ws)), ("2\n", 0));
+}
+
+/// What a command leaves behind may be larger than every disk: looking at it heeds the cell's time and the host's cancellation.
+#[test]
+fn looking_at_what_a_command_left_ends_with_the_cell() {
+    if !has_private_view() {
+        return;
+    }
+    let ws = private(&[("a", "1\n")]);
+    let cell = "await z.run('truncate -s 1T huge; echo 2 > a'); return 1";
+    let options = CellOptions {
+        timeout: Some(Duration::from_secs(2)),
+        ..CellOptions::default()
+    };
+    let response = ws.kernel.execute_cell_with(cell, options);
+    let error = response.error.expect("it is late");
+    assert_eq!(
+        (response.outcome, error.kind),
+        (Outcome::Failed, ErrorKind::Deadline),
+        "{error:?}"
+    );
+    let cancel = CancelToken::new();
+    let options = CellOptions {
+        cancel: Some(cancel.clone()),
+        ..CellOptions::default()
+    };
+    let response = std::thread::scope(|scope| {
+        let cell = scope.spawn(|| ws.kernel.execute_cell_with(cell, options));
+        std::thread::sleep(Duration::from_secs(1));
+        cancel.cancel();
+        cell.join().unwrap()
+    });
+    assert_eq!(response.outcome, Outcome::Cancelled, "{:?}", response.error);
+    assert!(!ws.has("huge"));
+    assert_eq!(ws.file("a"), "1\n");
+    // The file itself, when it is there, ends no search.
+    std::fs::File::create(ws.root.path().join("huge"))
+        .unwrap()
+        .set_len(1 << 40)
+        .unwrap();
+    let response = ws.run("const found = await z.find('nowhere'); return [found.total, found.absence]");
+    assert_eq!(
+        response.value.unwrap().0,
+        json!([0, "uncertified"]),
+        "{:?}",
+        response.error
+    );
 }
 
 #[test]
