@@ -96,8 +96,8 @@ fn files_larger_than_memory_are_skipped_and_told() {
             "{mode:?}: {skipped:?}"
         );
     }
-    assert_eq!(ask("small", FindMode::Definitions).total, 1);
-    assert_eq!(ask("small", FindMode::Text).total, 1);
+    assert_eq!(ask("small", Definitions).total, 1);
+    assert_eq!(ask("small", Text).total, 1);
     // A path needs no memory, whatever lies there.
     for name in ["huge.rs", "huge.txt", "huge.unknown", "huge"] {
         std::fs::remove_file(directory.path().join(name)).unwrap();
@@ -107,7 +107,7 @@ fn files_larger_than_memory_are_skipped_and_told() {
     (0..=256).for_each(|n| {
         hasher.update(&vec![0; if n < 256 { 1 << 20 } else { 1 }]);
     });
-    assert_eq!(ask("large", FindMode::Paths).items[0].digest, hasher.finish());
+    assert_eq!(ask("large", Paths).items[0].digest, hasher.finish());
 }
 
 #[test]
