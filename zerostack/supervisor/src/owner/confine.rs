@@ -13,6 +13,8 @@ use landlock::{
     RulesetStatus, Scope,
 };
 
+use rustix::fs::FileType;
+
 /// The newest interface this program was written for; an older kernel gives what it has.
 const NEWEST: ABI = ABI::V6;
 
@@ -35,7 +37,7 @@ pub(super) fn restrict(writable: &[Vec<u8>]) -> io::Result<()> {
             // What does not exist cannot be named to the kernel.
             continue;
         };
-        let is_dir = std::fs::metadata(OsStr::from_bytes(path)).is_ok_and(|data| data.is_dir());
+        let is_dir = rustix::fs::fstat(&fd).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_dir());
         let rights = if is_dir {
             write
         } else {

@@ -1,4 +1,4 @@
-//! The child between fork and exec: waits until it is owned, then becomes the command.
+//! The child between fork and exec: gets ready, waits until it is owned, then becomes the command.
 
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -12,7 +12,7 @@ use crate::sys;
 
 /// Both ends of the two pipes between the supervisor and the child.
 pub(super) struct Gate {
-    /// The child reads a byte here before it does anything; end-of-file tells it to give up.
+    /// The child reads a byte here before it executes its program; end-of-file tells it to give up.
     pub(super) go: (OwnedFd, OwnedFd),
     /// The child writes `[step, errno…]` here when a step fails; exec closes it.
     pub(super) status: (OwnedFd, OwnedFd),
@@ -40,7 +40,9 @@ pub(super) struct Child<'a> {
     pub(super) landlock: bool,
 }
 
-/// Waits for the word of the supervisor, sets itself up and executes the program. Never returns.
+/// Sets itself up, waits for the word of the supervisor and executes the program. Never returns.
+///
+/// What needs no word is done before it: meanwhile the supervisor writes its marker.
 pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
     let Gate {
         go: (go, opener),
@@ -52,6 +54,7 @@ pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
         // SAFETY: this process never drops the owner: it ends in exec or exit.
         unsafe { rustix::io::close(lease.as_raw_fd()) };
     }
+    let prepared = prepare(child);
     let mut byte = [0_u8; 1];
     loop {
         match rustix::io::read(&go, &mut byte) {
@@ -60,7 +63,10 @@ pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
             _ => sys::exit(127),
         }
     }
-    let (step, error) = set_up(child);
+    let (step, error) = match prepared {
+        Ok(ready) => (Step::Exec, ready.execute()),
+        Err(failed) => failed,
+    };
     let position = Step::ALL
         .iter()
         .position(|is| *is == step)
@@ -73,14 +79,22 @@ pub(super) fn become_command(child: &Child<'_>, gate: Gate) -> ! {
     sys::exit(127)
 }
 
-fn set_up(child: &Child<'_>) -> (Step, std::io::Error) {
-    match steps(child) {
-        Ok(error) => (Step::Exec, error),
-        Err(failed) => failed,
+/// A child with nothing left to do but to execute its program.
+struct Prepared {
+    argv: Vec<CString>,
+    env: Vec<CString>,
+}
+
+impl Prepared {
+    /// Becomes the program; returns only the error.
+    fn execute(&self) -> std::io::Error {
+        sys::set_dumpable(true);
+        sys::default_signals();
+        sys::exec(&self.argv, &self.env)
     }
 }
 
-fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
+fn prepare(child: &Child<'_>) -> Result<Prepared, (Step, std::io::Error)> {
     let start = child.start;
     sys::new_session().map_err(|error| (Step::Session, error))?;
     for (number, stream) in child.streams.iter().enumerate() {
@@ -111,7 +125,5 @@ fn steps(child: &Child<'_>) -> Result<std::io::Error, (Step, std::io::Error)> {
     if let (true, FilePolicy::Landlock { writable, .. }) = (child.landlock, &start.files) {
         confine::restrict(writable).map_err(|error| (Step::Confinement, error))?;
     }
-    sys::set_dumpable(true);
-    sys::default_signals();
-    Ok(sys::exec(&argv, &env))
+    Ok(Prepared { argv, env })
 }
