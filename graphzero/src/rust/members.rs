@@ -254,7 +254,7 @@ impl RustResolver {
                 continue;
             }
             match head(&info.ty) {
-                Some(Head::Any) if own != Head::Any => {
+                Some(Head::Any) => {
                     #[allow(clippy::collapsible_match)] // the question about bounds is costly and comes last
                     if blanket.is_none() && depth < MAX_DEPTH && self.blanket_fits(gid, ty, depth + 1) {
                         let mut subst = Subst::default();
@@ -425,7 +425,8 @@ impl RustResolver {
             && empty.is_empty()
         {
             // `<T as Trait>::name`.
-            if of.file >= self.external && !matches!(**inner, Ty::Adt(gid, _) if gid.file < self.external) {
+            let own = matches!(**inner, Ty::Adt(gid, _) if gid.file < self.external);
+            if of.file >= self.external && !own && ns != Ns::Type {
                 // Which of the library's implementations is meant does not matter here.
                 return Vec::new();
             }

@@ -13,6 +13,8 @@
 //!   which the truth lists another of the same holder and name.
 //! - *module in a file of its own*, *local to a function*, *name with a dollar sign*, *member of a type inside another*:
 //!   definitions of which the truth lists not one in the whole package.
+//! - *construction* (uses through another name): `new Name` of a class with a constructor of its own is a use of that
+//!   constructor to the indexer; taken where the truth lists no such use of any such class.
 //! - *behind a character beyond ASCII*, *import under another name*: uses of which the truth lists not one in the whole
 //!   package (columns that were counted in other units; uses through an alias).
 
@@ -33,6 +35,9 @@ pub struct Silence {
     macro_uses: HashSet<Place>,
     /// Definitions that the truth lists as macros.
     macro_places: HashSet<Place>,
+    /// Uses behind `new`, and classes with a constructor of their own.
+    constructions: HashSet<Place>,
+    constructed: HashSet<Place>,
     classes: HashMap<Place, &'static str>,
     uses: HashMap<Place, &'static str>,
 }
@@ -115,6 +120,11 @@ impl Silence {
                 if def.kind == Kind::Macro {
                     silence.macros.entry(path.clone()).or_default().push((first, last));
                 }
+                if def.kind == Kind::Constructor
+                    && let Some(class) = facts.defs.get(def.container as usize)
+                {
+                    silence.constructed.insert(place(class));
+                }
                 let mut sort = |class| sorts.entry(class).or_default().push(place(def));
                 let holder = facts.defs.get(def.container as usize);
                 let of_type = holder.filter(|holder| holder.kind.is_type());
@@ -151,6 +161,9 @@ impl Silence {
                         .or_default()
                         .push(place.clone());
                 }
+                if text[start..at].ends_with("new ") {
+                    silence.constructions.insert(place.clone());
+                }
                 let name = facts.name(use_.name);
                 if use_.kind == UseKind::Import && text[at + name.len()..].starts_with(" as ") {
                     use_sorts
@@ -162,6 +175,18 @@ impl Silence {
                     silence.macro_uses.insert(place);
                 }
             }
+        }
+        let by_id: HashMap<u64, &super::TruthDefinition> = truth.definitions.iter().map(|d| (d.id, d)).collect();
+        let listed_construction = truth.references.iter().any(|r| {
+            let class = |id: &u64| by_id.get(id).map(|d| (d.path.clone(), d.line, d.column));
+            silence.constructions.contains(&(r.path.clone(), r.line, r.column))
+                && r.defs
+                    .iter()
+                    .filter_map(class)
+                    .any(|place| silence.constructed.contains(&place))
+        });
+        if listed_construction {
+            silence.constructions.clear();
         }
         for (class, places) in sorts {
             if !places.iter().any(|place| listed.contains(place)) {
@@ -191,6 +216,8 @@ impl Silence {
             Some("body of a macro")
         } else if relation == "references" && self.macro_places.contains(to) && !self.macro_uses.contains(from) {
             Some("shares its place with a macro")
+        } else if relation == "references" && self.constructions.contains(from) && self.constructed.contains(to) {
+            Some("construction")
         } else {
             let of_use = self.uses.get(from).filter(|_| relation == "references");
             of_use.or_else(|| self.classes.get(to)).copied()

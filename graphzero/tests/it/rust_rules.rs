@@ -116,8 +116,11 @@ fn all<S: Shape>(a: A, s: &S, d: &dyn Shape) {
 }
 ",
     );
-    assert_eq!(f.references("area"), ["1 > of_a", "2 > of_str", "3 > decl", "4 > decl"]);
-    assert_eq!(f.references("eat"), ["5 > eaten_a"]);
+    assert_eq!(
+        f.all_targets("area"),
+        ["1 > of_a", "2 > of_str", "3 > decl", "4 > decl"]
+    );
+    assert_eq!(f.all_targets("eat"), ["5 > eaten_a"]);
 }
 
 #[test]
@@ -133,14 +136,15 @@ impl<N> Filter<N> for Set where Set: Visit<N> { fn filter(&self, n: N) -> bool {
 fn plain(set: &Set) { set./*2*/visit(1u16); }
 ",
     );
-    assert_eq!(f.references("visit"), ["1 > decl", "2 > two"]);
+    assert_eq!(f.all_targets("visit"), ["1 > decl", "2 > two"]);
 }
 
 #[test]
 fn an_implementation_for_mutable_references_comes_first_where_self_is_one() {
     let f = Fixture::new(
         "//- src/lib.rs
-trait Buf { fn /*decl*/left(&self) -> usize; fn go(&mut self) { self./*1*/left(); (*self)./*2*/left(); self./*3*/step() } fn /*step*/step(&mut self); fn see(&self) { self./*4*/left(); } }
+trait Buf { fn /*decl*/left(&self) -> usize; fn go(&mut self) { self./*1*/left(); (*self)./*2*/left(); self./*3*/step() }
+    fn /*step*/step(&mut self); fn see(&self) { self./*4*/left(); } }
 impl<T: Buf> Buf for &mut T { fn /*through*/left(&self) -> usize { (**self).left() } fn step(&mut self) {} }
 trait Other { fn /*other*/rest(&self); fn go(&mut self) { self./*5*/rest(); } }
 impl<T: Other> Other for &T { fn rest(&self) {} }
@@ -176,13 +180,17 @@ impl<'a> PartialEq<&'a str> for Bag { fn /*ref_text*/eq(&self, other: &&'a str) 
 fn all(mut bag: Bag, list: Vec<Item>, bytes: &[u8], text: &str) {
     bag./*2*/extend(list);
     bag./*3*/extend(bytes.iter());
+    bag./*6*/extend(bytes.iter().map(|b| *b));
     bag./*4*/eq(text);
     bag./*5*/eq(&text);
 }
 ",
     );
-    assert_eq!(f.references("extend"), ["1 > bytes", "2 > items", "3 > refs"]);
-    assert_eq!(f.references("eq"), ["4 > text", "5 > ref_text"]);
+    assert_eq!(
+        f.all_targets("extend"),
+        ["1 > bytes", "2 > items", "3 > refs", "6 > bytes"]
+    );
+    assert_eq!(f.all_targets("eq"), ["4 > text", "5 > ref_text"]);
 }
 
 #[test]
@@ -251,4 +259,27 @@ fn all(mut a: A) { let list = outside::list(); let v = vec![list]; v.iter(); [].
 ",
     );
     assert_eq!(f.references("iter"), ["1 > iter"]);
+}
+
+#[test]
+fn iterators_that_are_copied_give_what_was_referred_to() {
+    let f = Fixture::new(
+        "//- src/lib.rs
+struct U;
+impl U { fn /*m*/m(&self) {} }
+fn a<'a, T>(iter: T) where T: IntoIterator<Item = &'a U> {
+    for x in iter { x./*0*/m(); }
+    for x in iter.into_iter() { x./*1*/m(); }
+    iter.into_iter().next().unwrap()./*3*/m();
+    for y in iter.into_iter().copied() { y./*2*/m(); }
+    let z = iter.into_iter().copied();
+    for w in z.into_iter() { w./*4*/m(); }
+}
+fn b(v: Vec<U>) { for y in v.iter().copied() { y./*5*/m(); } for w in v.iter().copied().into_iter() { w./*6*/m(); } }
+",
+    );
+    for (mark, item) in f.items(FindMode::References, "m") {
+        assert_eq!(item.confidence, Some(Confidence::Exact), "{mark}");
+    }
+    assert_eq!(f.references("m").len(), 7);
 }

@@ -247,10 +247,10 @@ impl RustResolver {
         };
         let facts = self.facts(file);
         let caller = facts.enclosing_callable(facts.uses[id as usize].owner)?;
-        let shared =
-            |gid: Gid| matches!(&self.item(gid).kind, ItemKind::Fn { receiver, .. } if *receiver == Receiver::Shared);
-        let mutable = matches!(&code.items[caller as usize].kind, ItemKind::Fn { receiver, .. } if *receiver == Receiver::Mutable);
-        if !matches!(code.exprs.get(*inner as usize), Some(Expr::SelfValue(_))) || !mutable || !shared(gid) {
+        let takes = |kind: &ItemKind, how: Receiver| matches!(kind, ItemKind::Fn { receiver, .. } if *receiver == how);
+        let own = matches!(code.exprs.get(*inner as usize), Some(Expr::SelfValue(_)))
+            && takes(&code.items[caller as usize].kind, Receiver::Mutable);
+        if !own || !takes(&self.item(gid).kind, Receiver::Shared) {
             return None;
         }
         let container = self.container(gid)?;
@@ -330,7 +330,7 @@ impl RustResolver {
     }
 
     /// Learns from what bounds say of associated types (`I: IntoIterator<Item = T>`).
-    pub(super) fn learn_bounds(&self, gid: Gid, open: &[Gid], subst: &mut Subst) {
+    pub fn learn_bounds(&self, gid: Gid, open: &[Gid], subst: &mut Subst) {
         let Some(generics) = &self.item(gid).generics else {
             return;
         };

@@ -47,9 +47,14 @@ impl RustResolver {
             None => self.named(name).declared.iter().map(|(of, _)| *of).collect(),
         };
         for of in traits {
-            let Some((container, subst)) = self.impl_for(base, of, depth) else {
+            let Some((container, mut subst)) = self.impl_for(base, of, depth) else {
                 continue;
             };
+            // Parameters that only bounds name (`impl<'a, I: Iterator<Item = &'a T>, T> … for Copied<I>`).
+            let count = self.item(container).generics.as_ref().map_or(0, |g| g.params.len());
+            if (0..count as u16).any(|index| subst.get(container, index).is_none()) {
+                self.learn_bounds(container, &[container], &mut subst);
+            }
             for gid in self.inside(container, name, |kind| kind == Kind::AssociatedType) {
                 if let ItemKind::Alias { ty, .. } = self.item(gid).kind
                     && ty != NONE
