@@ -151,6 +151,9 @@ impl<T: Other> Other for &T { fn rest(&self) {} }
 trait Made { fn /*plain*/size(&self); fn go(&mut self) { self./*6*/size(); } }
 macro_rules! forward { () => { fn size(&self) {} } }
 impl<T: Made> Made for &mut T { forward!(); }
+struct A;
+impl AsRef<[u8]> for A { fn /*own*/as_ref(&self) -> &[u8] { &[] } }
+impl A { fn go(&mut self) { self.as_ref(); } fn see(&self) { self./*7*/as_ref(); } }
 ",
     );
     let left = f.references("left");
@@ -161,6 +164,8 @@ impl<T: Made> Made for &mut T { forward!(); }
     assert_eq!(f.references("rest"), ["5 > other"]);
     assert_eq!(f.references("size"), ["6 > plain"]);
     assert_eq!(sure(&f, "size", "6"), Some(Confidence::Scoped));
+    // The library implements this one for `&mut T` itself.
+    assert_eq!(f.references("as_ref"), ["7 > own"]);
     assert_eq!(sure(&f, "left", "1"), Some(Confidence::Exact));
 }
 
