@@ -335,10 +335,13 @@ impl Cell {
             .map_err(|e| Error::new(ErrorKind::Internal, format!("the frame sent malformed arguments: {e}")))?;
         if let Some(policy) = &self.kernel.config.policy {
             policy.check(request.operation, &arguments, token).map_err(|why| {
-                Error::new(
-                    ErrorKind::Denied,
-                    format!("the host's policy denies z.{}: {why}", request.name),
-                )
+                // A policy that gives up because the cell is over has denied nothing.
+                token.check().err().unwrap_or_else(|| {
+                    Error::new(
+                        ErrorKind::Denied,
+                        format!("the host's policy denies z.{}: {why}", request.name),
+                    )
+                })
             })?;
         }
         ops::answer(self, request.operation, request.name, arguments, token)

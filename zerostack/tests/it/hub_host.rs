@@ -177,6 +177,44 @@ fn a_policy_can_deny_a_call() {
     assert!(!ws.has("b"));
 }
 
+/// Gives up at once when the cell is over, and calls that a denial.
+struct Loyal;
+
+impl Policy for Loyal {
+    fn check(&self, _: Operation, _: &[Value], token: &CancelToken) -> Result<(), String> {
+        while token.check().is_ok() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Err("the cell is over".into())
+    }
+}
+
+#[test]
+fn a_policy_that_gives_up_because_the_cell_is_over_has_denied_nothing() {
+    let ws = Workspace::with(&[("a", "x")], |config| config.policy = Some(Arc::new(Loyal)));
+    for _ in 0..5 {
+        let cancel = CancelToken::new();
+        let options = CellOptions {
+            cancel: Some(cancel.clone()),
+            ..CellOptions::default()
+        };
+        let response = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                cancel.cancel();
+            });
+            ws.kernel.execute_cell_with("return z.read('a')", options)
+        });
+        assert_eq!(response.outcome, Outcome::Cancelled, "{response:?}");
+        let options = CellOptions {
+            timeout: Some(Duration::from_millis(60)),
+            ..CellOptions::default()
+        };
+        let late = ws.kernel.execute_cell_with("return z.read('a')", options);
+        assert_eq!(late.error.map(|error| error.kind), Some(ErrorKind::Deadline));
+    }
+}
+
 #[test]
 fn eight_slow_reads_and_finds_overlap() {
     let policy = Watch::new(None, Duration::from_millis(100));
