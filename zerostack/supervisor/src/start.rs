@@ -1,5 +1,6 @@
 //! Starting one command: from a spec to a running supervisor.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -276,13 +277,17 @@ fn answer(socket: &OwnedFd, canceller: &Canceller, left: &Unproven) -> Result<An
     }
 }
 
+/// Leaves of each variable what was said last, where it was said.
+fn last_of_each_name(env: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+    let mut said = HashSet::with_capacity(env.len());
+    let mut last: Vec<bool> = env.iter().rev().map(|(name, _)| said.insert(name.clone())).collect();
+    env.retain(|_| last.pop().unwrap_or(true));
+}
+
 /// The start message of a spec, with the variables that tell a command's descendants where they belong.
 fn message(spec: &Spec) -> Start {
     let mut env: Vec<(Vec<u8>, Vec<u8>)> = Vec::with_capacity(spec.env.len() + 2);
-    let mut set = |name: &[u8], value: &[u8]| {
-        env.retain(|(is, _)| is != name);
-        env.push((name.to_vec(), value.to_vec()));
-    };
+    let mut set = |name: &[u8], value: &[u8]| env.push((name.to_vec(), value.to_vec()));
     for (name, value) in &spec.env {
         set(name.as_bytes(), value.as_bytes());
     }
@@ -290,6 +295,7 @@ fn message(spec: &Spec) -> Start {
     if let Some(lease) = &spec.lease {
         set(lease::VARIABLE.as_bytes(), lease::variable(lease).as_bytes());
     }
+    last_of_each_name(&mut env);
     let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     Start {
@@ -371,5 +377,29 @@ impl Pipes {
             },
             [far, stdout_far, stderr_far],
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_variables_said_twice_the_last_counts_however_many_there_are() {
+        let mut slowly: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut env = Vec::new();
+        for n in 0..500_u32 {
+            let pair = ((n * 37 % 101).to_string().into_bytes(), n.to_string().into_bytes());
+            slowly.retain(|(name, _)| *name != pair.0);
+            slowly.push(pair.clone());
+            env.push(pair);
+        }
+        last_of_each_name(&mut env);
+        assert_eq!(env, slowly);
+        // Comparing each with each would take as many squared.
+        let many = 1 << 16;
+        let mut env: Vec<_> = (0..many).map(|n| (n.to_string().into_bytes(), Vec::new())).collect();
+        last_of_each_name(&mut env);
+        assert_eq!(env.len(), many);
     }
 }
