@@ -29,7 +29,13 @@ const SOAKS: &[Soak] = &[
         package: "zerostack",
         features: "",
         environment: &[("ZEROSTACK_FUZZ_SECONDS", "600"), ("ZEROSTACK_PROGRAMS", "20000")],
-        arguments: &["hub_fuzz", "hub_plan", "frame_typescript", "--include-ignored"],
+        arguments: &[
+            "hub_fuzz",
+            "hub_plan",
+            "frame_typescript",
+            "a_byte_of_source",
+            "--include-ignored",
+        ],
     },
     Soak {
         name: "shell",

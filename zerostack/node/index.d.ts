@@ -243,7 +243,7 @@ export interface Output {
 export interface Status {
   /** Names of the cells that run now, of every session. */
   running: string[];
-  /** Frames that V8 ran out of memory in for good; their memory never comes back. */
+  /** Frames that were given up and have not ended: V8 ran out of memory in them for good, or a native function is late. */
   framesGivenUp: number;
   /** Whether there is such a frame. */
   tainted: boolean;
@@ -276,6 +276,8 @@ export interface Leftovers {
   /** Cells that had not ended at the deadline; nothing of theirs is committed any more. */
   cells: string[];
   framesGivenUp: number;
+  /** Threads that still parse the source of a cell that has ended. */
+  parsers: number;
   lease?: LeaseHolder;
 }
 

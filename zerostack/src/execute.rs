@@ -16,7 +16,7 @@ use crate::sessions::Head;
 use crate::settle::{self, Rejected};
 use crate::syntax::with_fitting_stack;
 
-/// Frames given up after which the process should be restarted: their memory never comes back.
+/// Frames given up, and not ended, at which no further cell is run: most never give their memory back.
 const FRAMES_GIVEN_UP: usize = 3;
 
 /// A cell that may run.
@@ -117,7 +117,10 @@ impl ZeroKernel {
         if frame::frames_given_up() >= FRAMES_GIVEN_UP {
             return Err(Error::new(
                 ErrorKind::Busy,
-                format!("{FRAMES_GIVEN_UP} frames ran out of memory for good in this process: restart it"),
+                format!(
+                    "{FRAMES_GIVEN_UP} frames of this process could not be ended, most likely because they ran out of memory for \
+                     good: restart it if this stays so"
+                ),
             )
             .retryable(false));
         }

@@ -16,10 +16,11 @@
 //!
 //! # What a frame guarantees
 //!
-//! * The cell ends within its budgets, plus what one native call of V8 takes to notice a termination.
+//! * The cell ends within its budgets, plus what one native call of V8 takes to notice a termination: two seconds of CPU time
+//!   at most, after which the frame is given up.
 //! * After [`run`] returns, the thread, the isolate and the runtime's blocking threads are gone, unless
-//!   [`FrameOutcome::given_up`] says that V8 ran out of memory for good: then the thread is parked for ever and counted by
-//!   [`frames_given_up`].
+//!   [`FrameOutcome::given_up`] says that the frame was given up: [`frames_given_up`] counts it until its thread has ended,
+//!   which is never if V8 ran out of memory for good.
 //! * A pending call is dropped when the cell settles, and named in [`FrameOutcome::pending`].
 //!
 //! # What a cell can rely on

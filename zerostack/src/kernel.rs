@@ -50,7 +50,8 @@ pub struct Kernel {
 pub struct Status {
     /// Cells that run now, of every session.
     pub running: Vec<CellId>,
-    /// Frames that V8's fatal out-of-memory made the process give up; their memory never comes back.
+    /// Frames that the process gave up and that have not ended: those that V8's fatal out-of-memory stopped never do, and keep
+    /// their memory; those that a long native function made late do when it returns.
     pub frames_given_up: usize,
     /// Whether a frame was given up.
     pub tainted: bool,
@@ -71,8 +72,10 @@ pub struct Status {
 pub struct Leftovers {
     /// Cells that had not ended at the deadline. They end by themselves; nothing of theirs is committed any more.
     pub cells: Vec<CellId>,
-    /// Frames of this process that were given up: parked for ever.
+    /// Frames of this process that were given up and have not ended: out of memory for good, or late.
     pub frames_given_up: usize,
+    /// Threads of this process that still parse the source of a cell that has ended.
+    pub parsers: usize,
     /// Who still holds the workspace lease in this process's name: a command tree that is not proven empty.
     pub lease: Option<zero_supervisor::lease::Holder>,
 }
@@ -80,7 +83,7 @@ pub struct Leftovers {
 impl Leftovers {
     /// Whether nothing is left.
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty() && self.frames_given_up == 0 && self.lease.is_none()
+        self.cells.is_empty() && self.frames_given_up == 0 && self.parsers == 0 && self.lease.is_none()
     }
 }
 
@@ -165,6 +168,7 @@ impl ZeroKernel {
         Ok(Leftovers {
             cells,
             frames_given_up: frame::frames_given_up(),
+            parsers: crate::syntax::join_late(until),
             lease: self.lease_holder()?.filter(own),
         })
     }

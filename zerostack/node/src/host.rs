@@ -214,11 +214,12 @@ impl Host {
             State::Open(kernel) => Some(kernel.clone()),
             State::Unopened(_) | State::Closed => None,
         };
-        let mut left = json!({ "cells": [], "framesGivenUp": 0 });
+        let mut left = json!({ "cells": [], "framesGivenUp": 0, "parsers": 0 });
         if let Some(kernel) = &kernel {
             let leftovers = kernel.shutdown(deadline)?;
             left["cells"] = json!(leftovers.cells);
             left["framesGivenUp"] = json!(leftovers.frames_given_up);
+            left["parsers"] = json!(leftovers.parsers);
             if let Some(holder) = &leftovers.lease {
                 left["lease"] = lease(holder);
             }

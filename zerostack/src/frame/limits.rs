@@ -11,6 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 use deno_core::v8;
@@ -19,16 +20,26 @@ use zero_contracts::Operation;
 use super::spec::{ConsoleLevel, ConsoleLine, FrameBudgets};
 use super::watch::FromFrame;
 
-static GIVEN_UP: AtomicUsize = AtomicUsize::new(0);
+/// The threads of frames that were given up.
+static GIVEN_UP: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
 
-/// Returns how many frames of this process could not be ended. Their threads are parked for ever and their memory is lost
-/// until the process ends.
+/// Returns how many frames of this process were given up and have not ended. The threads of those that ran out of memory for
+/// good are parked for ever, and their memory is lost until the process ends; one that was late ends when the native function
+/// of V8 that made it late returns.
 pub fn frames_given_up() -> usize {
-    GIVEN_UP.load(Ordering::Acquire)
+    let mut given_up = GIVEN_UP.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended: Vec<_> = given_up.extract_if(.., |frame| frame.is_finished()).collect();
+    let left = given_up.len();
+    drop(given_up);
+    for frame in ended {
+        // Whether it panicked at last matters to nobody: its cell has been answered for.
+        let _ = frame.join();
+    }
+    left
 }
 
-pub(super) fn count_given_up() {
-    GIVEN_UP.fetch_add(1, Ordering::AcqRel);
+pub(super) fn leave_behind(frame: JoinHandle<()>) {
+    GIVEN_UP.lock().unwrap_or_else(PoisonError::into_inner).push(frame);
 }
 
 /// Why a frame was stopped from outside of its own program. The first reason stays.

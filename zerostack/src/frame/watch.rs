@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use zero_contracts::{CancelToken, Error, ErrorKind, Operation};
 
-use super::limits::{Shared, Trip, count_given_up};
+use super::limits::{Shared, Trip, leave_behind};
 use super::spec::{CallHandler, FrameOutcome, FrameSpec, FrameUsage};
 use super::{driver, failure};
 
@@ -34,7 +34,11 @@ const POLL: Duration = Duration::from_millis(5);
 /// How often a running cell's heap is looked at; collections look at it, too.
 const HEAP_LOOK: Duration = Duration::from_millis(50);
 
-/// How long a frame may take to end after it was told to. V8's long native calls notice within seconds, if ever.
+/// CPU time that a frame may spend on ending after it was told to. V8's long native calls look for a stop seldom or never; who
+/// waits for the cell is not to wait for them.
+const ABANDON_CPU: Duration = Duration::from_secs(2);
+
+/// How long a frame may take to end in any case: on a machine that is busy, CPU time comes slowly.
 const ABANDON: Duration = Duration::from_secs(20);
 
 /// Stack of a frame's thread: V8 uses about 1 MiB of it, the rest is for what V8 does not count.
@@ -108,28 +112,30 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     fn watch(&self, thread: JoinHandle<()>, from_frame: &Receiver<FromFrame>) -> FrameOutcome {
         let clock = cpu::Clock::of(&thread);
-        let mut stopped_at = None;
+        let mut stopped_at: Option<(Instant, Duration)> = None;
+        let stop = || Some((Instant::now(), clock.now().unwrap_or_default()));
         let mut heap_seen = self.start;
         let mut ended: Option<Ended> = None;
         loop {
-            match from_frame.recv_timeout(self.patience(&clock, stopped_at)) {
+            match from_frame.recv_timeout(self.patience(&clock, stopped_at.map(|(at, _)| at))) {
                 Ok(FromFrame::Ended(how)) => {
                     ended = Some(*how);
                     // Nothing of the cell runs any more; what is left is to take the isolate and the blocking pool down.
-                    stopped_at = Some(Instant::now());
+                    stopped_at = stop();
                 }
-                Ok(FromFrame::OutOfMemory) => return self.give_up(ended, &clock, Trip::Heap),
+                Ok(FromFrame::OutOfMemory) => return self.give_up(thread, ended, &clock, Trip::Heap),
                 Err(RecvTimeoutError::Timeout) if self.shared.crashed.load(Ordering::Acquire) => {
-                    return self.give_up(ended, &clock, Trip::Crash);
+                    return self.give_up(thread, ended, &clock, Trip::Crash);
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some(at) = stopped_at {
-                        if at.elapsed() >= ABANDON {
+                    if let Some((at, cpu)) = stopped_at {
+                        let spent = clock.now().unwrap_or_default().saturating_sub(cpu);
+                        if at.elapsed() >= ABANDON || spent >= ABANDON_CPU {
                             let why = self.shared.tripped().unwrap_or(Trip::Deadline);
-                            return self.give_up(ended, &clock, why);
+                            return self.give_up(thread, ended, &clock, why);
                         }
                     } else if let Some(why) = self.must_stop(&clock) {
-                        stopped_at = Some(Instant::now());
+                        stopped_at = stop();
                         self.calls.cancel();
                         self.shared.trip(why);
                     } else if heap_seen.elapsed() >= HEAP_LOOK {
@@ -186,14 +192,15 @@ impl Watcher<'_> {
     }
 
     /// Leaves the thread behind. Its calls are cancelled and nothing of the cell is admitted any more.
-    fn give_up(&self, ended: Option<Ended>, clock: &cpu::Clock, why: Trip) -> FrameOutcome {
-        count_given_up();
+    fn give_up(&self, thread: JoinHandle<()>, ended: Option<Ended>, clock: &cpu::Clock, why: Trip) -> FrameOutcome {
         self.calls.cancel();
         self.shared.closed.store(true, Ordering::Release);
+        let used = clock.now();
+        leave_behind(thread);
         let ended = ended.unwrap_or_else(|| Ended {
             settled: Err(failure::trip_error(self.shared.tripped().unwrap_or(why))),
             pending: Vec::new(),
-            cpu: clock.now().unwrap_or_default(),
+            cpu: used.unwrap_or_default(),
         });
         self.outcome(ended, true)
     }

@@ -298,6 +298,36 @@ fn late_natives_are_late_by_what_they_take() {
     assert_eq!(error.kind, ErrorKind::Deadline);
 }
 
+/// Nobody waits for a native function that takes its time; the frame is counted until the function returns, and no longer.
+#[test]
+fn a_late_frame_is_given_up_and_counted_until_it_ends() {
+    let before = frames_given_up();
+    // Some seconds on any machine, and without a look at the stop.
+    let slow = [
+        "return 'ab'.repeat(2 ** 25).replaceAll('a', 'cc').length",
+        "return 'é'.repeat(2 ** 27).normalize('NFD').length",
+    ];
+    let late = slow.into_iter().any(|source| {
+        let budgets = FrameBudgets {
+            wall: Duration::from_millis(100),
+            heap_bytes: 1 << 30,
+            ..budgets()
+        };
+        let outcome = faulty(source, budgets);
+        println!("{:?}, given up: {}: {source}", outcome.usage.wall, outcome.given_up);
+        assert_eq!(outcome.settled.unwrap_err().kind, ErrorKind::Deadline);
+        outcome.given_up
+    });
+    assert!(late, "a native function that is slow enough is to be found");
+    assert!(frames_given_up() > before);
+    the_next_cell_is_normal();
+    let begun = Instant::now();
+    while frames_given_up() > before {
+        assert!(begun.elapsed() < Duration::from_secs(300), "it does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn objects_of_intl_count_too() {
     for make in [

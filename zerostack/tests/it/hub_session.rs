@@ -204,3 +204,27 @@ fn a_shutdown_says_what_it_could_not_end_in_time() {
     assert!(ws.kernel.shutdown(Duration::from_secs(20)).unwrap().is_empty());
     assert_eq!(cell.join().unwrap().outcome, Outcome::Cancelled);
 }
+
+/// A parser cannot be interrupted: the cell is over at its deadline, and the shutdown waits for what still reads its source.
+#[test]
+fn a_shutdown_waits_for_parsers_that_nobody_waits_for() {
+    let ws = Workspace::new(&[]);
+    let levels = 12_000;
+    let source = format!("type T = {}b{}; return 1", "(a:".repeat(levels), ")=>c".repeat(levels));
+    let options = CellOptions {
+        timeout: Some(Duration::from_millis(30)),
+        ..CellOptions::default()
+    };
+    let response = ws.kernel.execute_cell_with(&source, options);
+    assert_eq!(response.error.map(|error| error.kind), Some(ErrorKind::Deadline));
+    let left = ws.kernel.shutdown(Duration::from_secs(120)).unwrap();
+    assert!(left.is_empty(), "{left:?}");
+    // Other tests of this process may parse (not under nextest).
+    if std::env::var_os("NEXTEST").is_some() {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap();
+        let names =
+            threads.map(|thread| std::fs::read_to_string(thread.unwrap().path().join("comm")).unwrap_or_default());
+        let names: Vec<_> = names.collect();
+        assert!(!names.iter().any(|name| name.trim() == "zero-parse"), "{names:?}");
+    }
+}
