@@ -49,4 +49,14 @@ pub trait StructureEngine: Send + Sync {
         bytes: &[u8],
         token: &CancelToken,
     ) -> Result<Option<Vec<TextRange>>, Error>;
+
+    /// Drops what is kept about contents that no file of a view has; returns the bytes freed on disk. Answers stay what they
+    /// are. An engine that keeps nothing frees nothing.
+    ///
+    /// # Errors
+    /// Errors of the view and of the file system; `cancelled` and `deadline` from the token.
+    fn collect_absent(&self, view: &dyn SourceView, token: &CancelToken) -> Result<u64, Error> {
+        let _ = (view, token);
+        Ok(0)
+    }
 }

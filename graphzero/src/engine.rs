@@ -10,6 +10,7 @@ use zero_contracts::{CancelToken, Digest, Error, ErrorKind, SourceView, Structur
 use crate::facts::FileFacts;
 use crate::language::{self, Lang, Language};
 use crate::parse::Parsing;
+use crate::persist::Keep;
 use crate::scope::Scope;
 use crate::tree::{Limits, Memory};
 use crate::world::{self, World};
@@ -122,7 +123,11 @@ impl GraphZero {
     /// Errors of the file system; `cancelled` and `deadline` from the token.
     pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, token: &CancelToken) -> Result<u64, Error> {
         self.worlds.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.memory.collect(keep, token)
+        let keep = Keep {
+            content: keep,
+            path: &|_| true,
+        };
+        self.memory.collect(&keep, token)
     }
 
     fn limits(&self) -> Limits {
@@ -268,5 +273,10 @@ impl StructureEngine for GraphZero {
                 .map(|&span| crate::answer::range(bytes, span))
                 .collect()
         }))
+    }
+
+    fn collect_absent(&self, view: &dyn SourceView, token: &CancelToken) -> Result<u64, Error> {
+        self.worlds.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.memory.collect_absent(view, self.limits(), token)
     }
 }

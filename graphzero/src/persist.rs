@@ -61,6 +61,20 @@ pub struct Fresh {
     pub stamps: Vec<(WorkspacePath, u128, Key)>,
 }
 
+/// What a collection keeps.
+pub struct Keep<'k> {
+    /// Facts of these contents.
+    pub content: &'k dyn Fn(&Digest) -> bool,
+    /// What these paths were known to hold.
+    pub path: &'k dyn Fn(&WorkspacePath) -> bool,
+}
+
+impl Keep<'_> {
+    fn stamp(&self, path: &WorkspacePath, key: &Key) -> bool {
+        (self.content)(&key.0) && (self.path)(path)
+    }
+}
+
 impl Persisted {
     /// Opens the index in a directory, which is made when there is something to write.
     pub fn open(directory: &Path) -> Self {
@@ -157,32 +171,49 @@ impl Persisted {
             state.generations.len() >= GENERATIONS || !state.dead.is_empty()
         };
         if many {
-            self.write(fresh, Some(&|_| true), threads, token)
+            let all = Keep {
+                content: &|_| true,
+                path: &|_| true,
+            };
+            self.write(fresh, Some(&all), threads, token)
         } else {
             self.write(fresh, None, threads, token)
         }
     }
 
-    /// Drops the facts of contents that `keep` does not want; returns the bytes freed.
+    /// Drops what `keep` does not want; returns the bytes freed.
     ///
     /// # Errors
     /// As for [`save`](Self::save).
-    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, token: &CancelToken) -> Result<u64, Error> {
+    pub fn collect(&self, keep: &Keep<'_>, token: &CancelToken) -> Result<u64, Error> {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.reload();
-        let before = self.bytes();
+        let goes = {
+            let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+            !state.dead.is_empty()
+                || state.facts.keys().any(|(digest, _)| !(keep.content)(digest))
+                || state.stamps.iter().any(|(path, (_, key))| !keep.stamp(path, key))
+        };
+        if !goes {
+            return Ok(0);
+        }
+        let before = self.bytes_in_place();
         self.write(&Fresh::default(), Some(keep), 1, token)?;
-        Ok(before.saturating_sub(self.bytes()))
+        Ok(before.saturating_sub(self.bytes_in_place()))
+    }
+
+    /// Returns how many bytes the files have, also those that are of no use any more.
+    fn bytes_in_place(&self) -> u64 {
+        let files = self.files(EXTENSION);
+        files
+            .iter()
+            .filter_map(|file| std::fs::metadata(file).ok())
+            .map(|meta| meta.len())
+            .sum()
     }
 
     /// Writes one generation: what is new, and with `merge` whatever it accepts of what is there, which then goes.
-    fn write(
-        &self,
-        fresh: &Fresh,
-        merge: Option<&dyn Fn(&Digest) -> bool>,
-        threads: usize,
-        token: &CancelToken,
-    ) -> Result<(), Error> {
+    fn write(&self, fresh: &Fresh, merge: Option<&Keep<'_>>, threads: usize, token: &CancelToken) -> Result<(), Error> {
         let failed = |what: &'static str| {
             move |error: std::io::Error| Error::from_io(&error, format!("{what} the persisted index"))
         };
@@ -200,7 +231,11 @@ impl Persisted {
         let mut stamps: HashMap<WorkspacePath, (u128, Key)> = HashMap::new();
         if let Some(keep) = merge {
             let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-            let mut old: Vec<_> = state.facts.iter().filter(|((digest, _), _)| keep(digest)).collect();
+            let mut old: Vec<_> = state
+                .facts
+                .iter()
+                .filter(|((digest, _), _)| (keep.content)(digest))
+                .collect();
             old.sort_unstable_by_key(|(key, _)| **key);
             for (key, (generation, at)) in old {
                 token.check()?;
@@ -210,13 +245,14 @@ impl Persisted {
                         .push((*key, writer.frame(frame).map_err(failed("writing"))?));
                 }
             }
-            let wanted = state.stamps.iter().filter(|(_, (_, key))| keep(&key.0));
+            let wanted = state.stamps.iter().filter(|(path, (_, key))| keep.stamp(path, key));
             stamps.extend(wanted.map(|(path, known)| (path.clone(), *known)));
             replaced.extend(state.generations.iter().map(|(path, _)| path.clone()));
             replaced.extend(state.dead.iter().cloned());
         }
         let written: HashSet<Key> = contents.facts.iter().map(|(key, _)| *key).collect();
         for ((key, _), frame) in fresh.facts.iter().zip(&new) {
+            token.check()?;
             if !written.contains(key) {
                 contents
                     .facts

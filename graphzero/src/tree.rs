@@ -3,6 +3,8 @@
 //! Freshness needs no watcher: every query walks its scope, and a file whose stamp is not known is read again. Facts are
 //! kept by content digest. This module owns the memory of stamps and facts; it knows nothing of queries.
 
+mod collect;
+
 use std::collections::HashMap;
 use std::io::Read as _;
 use std::ops::ControlFlow;
@@ -389,34 +391,6 @@ impl Memory {
     /// Returns how many contents are known.
     pub fn len(&self) -> usize {
         self.facts.read().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    /// Forgets the facts of contents that `keep` does not want, on disk, too; returns the bytes freed there.
-    ///
-    /// # Errors
-    /// Errors of the file system; `cancelled` and `deadline` from the token.
-    pub fn collect(&self, keep: &dyn Fn(&Digest) -> bool, token: &CancelToken) -> Result<u64, Error> {
-        self.facts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|(digest, _), _| keep(digest));
-        let mut stamps = self.stamps.write().unwrap_or_else(PoisonError::into_inner);
-        for list in stamps.values_mut() {
-            list.retain(|(_, known)| match known {
-                Known::Facts(digest, _) => keep(digest),
-                Known::Skipped(_) => true,
-            });
-        }
-        stamps.retain(|_, list| !list.is_empty());
-        drop(stamps);
-        {
-            let mut fresh = self.fresh.lock().unwrap_or_else(PoisonError::into_inner);
-            fresh.facts.retain(|((digest, _), _)| keep(digest));
-            fresh.stamps.retain(|(_, _, (digest, _))| keep(digest));
-        }
-        self.persisted
-            .as_ref()
-            .map_or(Ok(0), |persisted| persisted.collect(keep, token))
     }
 
     /// Returns the size of the index on disk in bytes.

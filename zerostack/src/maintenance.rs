@@ -29,6 +29,8 @@ pub struct GcReport {
     pub lock_files_removed: u64,
     /// Objects kept and removed.
     pub objects: Collected,
+    /// Bytes that went from the structure index: facts of contents that no file of the workspace has any more.
+    pub index_freed_bytes: u64,
 }
 
 impl ZeroKernel {
@@ -55,6 +57,7 @@ impl ZeroKernel {
         let (mut roots, opaque) = kernel.reachable(token)?;
         roots.extend(effects.iter().map(|effect| effect.intent));
         report.objects = kernel.files.collect_around(&roots, &opaque, token)?;
+        report.index_freed_bytes = kernel.structure.collect_absent(&*kernel.files.live(), token)?;
         report.lock_files_removed = kernel.sessions.sweep_locks()?;
         Ok(report)
     }

@@ -129,8 +129,24 @@ fn generations_merge_and_collection_drops() {
         assert_eq!(again.facts(key(name)), Some((*facts(name)).clone()));
     }
     let keep = key("name3").0;
-    let freed = index.collect(&|digest| *digest == keep, &CancelToken::new()).unwrap();
-    assert!(freed > 0);
+    let gone: WorkspacePath = "name5".parse().unwrap();
+    let without = Keep {
+        content: &|_| true,
+        path: &|path| *path != gone,
+    };
+    // A path that is gone takes its stamp along, and a content that is still wanted stays.
+    assert!(index.collect(&without, &CancelToken::new()).unwrap() > 0);
+    assert_eq!(index.stamp(&gone, 5), None);
+    assert!(index.facts(key("name5")).is_some());
+    let wanted = Keep {
+        content: &|digest| *digest == keep,
+        path: &|_| true,
+    };
+    assert!(index.collect(&wanted, &CancelToken::new()).unwrap() > 0);
+    // What would change nothing is not written.
+    let file = index.files(EXTENSION);
+    assert_eq!(index.collect(&wanted, &CancelToken::new()).unwrap(), 0);
+    assert_eq!(index.files(EXTENSION), file);
     let after = Persisted::open(directory.path());
     assert_eq!(after.facts(key("name3")), Some((*facts("name3")).clone()));
     assert_eq!(after.facts(key("name4")), None);

@@ -10,6 +10,8 @@ mod items;
 mod macros;
 mod patterns;
 mod rules;
+mod shape;
+mod tokens;
 mod types;
 
 use std::collections::{HashMap, HashSet};
@@ -48,6 +50,8 @@ pub struct Lower<'t, 'p, 'c> {
     macros: HashMap<String, Vec<rules::Rule>>,
     /// Places of names that macros gave to items: definitions, not uses.
     macro_names: HashSet<u32>,
+    /// How many parts were walked, to look at the token now and then.
+    steps: u32,
     failed: Option<Error>,
 }
 
@@ -79,6 +83,7 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         depth: 0,
         macros: HashMap::new(),
         macro_names: HashSet::new(),
+        steps: 0,
         failed: None,
     };
     lower.code.scopes.push(Scope {
@@ -106,6 +111,9 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
     Ok(facts.finish(Code::Rust(Box::new(code))))
 }
 
+/// After so many parts of the walk the token is looked at: some tens of microseconds.
+const LOOK: u32 = 256;
+
 /// The expression of which nothing is known.
 pub const UNKNOWN: ExprId = 0;
 
@@ -128,7 +136,14 @@ impl<'t> Lower<'t, '_, '_> {
 
     /// Runs a part of the walk one level deeper; too deep, the part's names are only noted as hidden.
     fn deeper<R>(&mut self, node: Node<'_>, none: R, walk: impl FnOnce(&mut Self) -> R) -> R {
-        if self.depth >= MAX_DEPTH || self.failed.is_some() {
+        self.steps = self.steps.wrapping_add(1);
+        if self.steps.is_multiple_of(LOOK) && self.failed.is_none() {
+            self.failed = self.parsing.token().check().err();
+        }
+        if self.failed.is_some() {
+            return none;
+        }
+        if self.depth >= MAX_DEPTH {
             let span = self.span(node);
             self.facts.opaque(span);
             return none;

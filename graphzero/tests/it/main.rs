@@ -15,5 +15,6 @@ mod random;
 mod rust;
 mod rust_rules;
 mod semantic;
+mod tokens;
 mod trees;
 mod typescript_python;

@@ -9,7 +9,7 @@ use graphzero::testing::MemoryView;
 use graphzero::{GraphConfig, GraphZero};
 use zero_contracts::find::{FindMode, FindOptions, FindRequest, Freshness, Skipped};
 use zero_contracts::source::{Entry, FileContent, WalkScope};
-use zero_contracts::{CancelToken, Error, SourceView, StructureEngine, WorkspacePath};
+use zero_contracts::{CancelToken, Digest, Error, SourceView, StructureEngine, WorkspacePath};
 
 /// Counts the reads of a view.
 struct Counting<'v>(&'v MemoryView, AtomicUsize);
@@ -167,6 +167,81 @@ fn collection_keeps_what_is_wanted() {
     assert!(counting.1.load(Ordering::Relaxed) > 30, "the rest is parsed again");
 }
 
+#[test]
+fn what_no_file_has_any_more_goes_and_answers_stay() {
+    let directory = tempfile::tempdir().unwrap();
+    let token = CancelToken::new();
+    let (view, mut sizes) = (tree(100), Vec::new());
+    for round in 0..12 {
+        // Every file is another each round; one moves away, and one is a copy of another.
+        for n in 0..100 {
+            view.write(
+                &format!("src/m{n}.rs"),
+                format!("pub struct S{n};\nimpl S{n} {{ pub fn f{n}(&self) -> u32 {{ {round} }} }}\nfn g{n}(s: &S{n}) -> u32 {{ s.f{n}() }}\n"),
+            );
+        }
+        view.write(&format!("src/moved{round}.rs"), "pub fn moved() {}\n");
+        view.write("src/copy.rs", view.text("src/m3.rs").unwrap());
+        if round > 0 {
+            assert!(view.remove(&format!("src/moved{}.rs", round - 1)));
+        }
+        let engine = open(directory.path());
+        let before = answers(&engine, &view);
+        let grown = engine.persisted_bytes();
+        let freed = engine.collect_absent(&view, &token).unwrap();
+        assert_eq!(freed > 0, round > 0, "round {round}");
+        assert_eq!(answers(&engine, &view), before, "round {round}");
+        sizes.push((grown, engine.persisted_bytes()));
+        drop(engine);
+        // A later process answers the same, and parses nothing again.
+        let counting = Counting(&view, AtomicUsize::new(0));
+        let later = open(directory.path());
+        later.refresh(&counting, &token).unwrap();
+        assert_eq!(counting.1.load(Ordering::Relaxed), 0, "round {round}");
+        assert_eq!(answers(&later, &view), before, "round {round}");
+    }
+    let (_, first) = sizes[0];
+    for (round, (grown, kept)) in sizes.into_iter().enumerate() {
+        assert!(
+            kept <= first + first / 10,
+            "round {round}: {first} bytes at first, now {kept}"
+        );
+        assert!(
+            round == 0 || grown > kept + kept / 4,
+            "round {round}: nothing was left over: {grown} bytes before, {kept} after, {first} at first"
+        );
+    }
+}
+
+#[test]
+fn files_that_are_ignored_are_present_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in [
+        (".gitignore", "made.rs\n"),
+        ("made.rs", "pub fn made() {}\n"),
+        ("lib.rs", "pub fn kept() {}\n"),
+    ] {
+        std::fs::write(root.path().join(path), text).unwrap();
+    }
+    let view = graphzero::testing::DirectoryView::new(root.path());
+    let token = CancelToken::new();
+    let mut options = FindOptions::default();
+    (options.mode, options.ignored) = (FindMode::Definitions, true);
+    let request = FindRequest {
+        query: "made".into(),
+        options,
+    };
+    let engine = open(directory.path());
+    assert_eq!(engine.find(&view, &request, &token).unwrap().total, 1);
+    engine.collect_absent(&view, &token).unwrap();
+    assert_eq!(engine.indexed(), 2);
+    std::fs::remove_file(root.path().join("made.rs")).unwrap();
+    engine.collect_absent(&view, &token).unwrap();
+    assert_eq!(engine.indexed(), 1);
+    assert_eq!(engine.find(&view, &request, &token).unwrap().total, 0);
+}
+
 /// Writes an index again and again; a child of the test below, which kills it.
 #[test]
 #[ignore = "ends only when it is killed"]
@@ -174,19 +249,20 @@ fn writer_to_be_killed() {
     let Some(directory) = std::env::var_os("GRAPHZERO_INDEX") else {
         return;
     };
-    let view = tree(40);
+    let view = tree(80);
     let engine = open(Path::new(&directory));
-    for round in 0.. {
-        view.write("src/lib.rs", format!("pub fn round_{round}() {{}}"));
+    for round in (0..8u8).cycle() {
         engine.refresh(&view, &CancelToken::new()).unwrap();
-        engine.collect(&|_| true, &CancelToken::new()).unwrap();
+        // An eighth goes every time and is learnt again, so that every round writes.
+        let keep = |digest: &Digest| digest.as_bytes()[0] % 8 != round;
+        engine.collect(&keep, &CancelToken::new()).unwrap();
     }
 }
 
 #[test]
 fn a_writer_that_is_killed_harms_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let view = tree(40);
+    let view = tree(80);
     let from_scratch = answers(&GraphZero::new(), &view);
     for round in 0..6 {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())

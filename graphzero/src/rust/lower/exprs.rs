@@ -359,18 +359,29 @@ impl Lower<'_, '_, '_> {
             && let Some(name) = field(callee, F::Field)
             && kind(name) == K::FieldIdentifier
         {
-            return self.method_call(callee, name, turbofish, arguments);
+            let recv = self.optional(field(callee, F::Value));
+            return self.method_of(recv, name, turbofish, |s, call| s.arguments(arguments, call));
         }
-        let callee = match kind(function) {
+        let callee = self.callee(function);
+        self.call_of(callee, |s, call| s.arguments(arguments, call))
+    }
+
+    /// Walks what is called.
+    pub fn callee(&mut self, function: Node<'_>) -> ExprId {
+        match kind(function) {
             K::Identifier => match self.text(function) {
                 text if self.local(&text).is_some() => self.expr(function),
                 _ => self.path_expr(function, UseKind::Call),
             },
             K::ScopedIdentifier | K::GenericFunction => self.path_expr(function, UseKind::Call),
             _ => self.expr(function),
-        };
+        }
+    }
+
+    /// Adds the call of a value; `args` walks the arguments of the call that it is given.
+    pub fn call_of(&mut self, callee: ExprId, args: impl FnOnce(&mut Self, ExprId) -> Box<[ExprId]>) -> ExprId {
         let call = self.push_expr(Expr::Unknown);
-        let args = self.arguments(arguments, call);
+        let args = args(self, call);
         self.code.exprs[call as usize] = Expr::Call { callee, args };
         if let Expr::Path(id) = self.code.exprs[callee as usize] {
             self.code.calls.push((id, call));
@@ -395,14 +406,14 @@ impl Lower<'_, '_, '_> {
         args
     }
 
-    fn method_call(
+    /// Adds the call of a method; `args` walks the arguments of the call that it is given.
+    pub fn method_of(
         &mut self,
-        callee: Node<'_>,
+        recv: ExprId,
         name: Node<'_>,
         turbofish: Option<Node<'_>>,
-        arguments: Option<Node<'_>>,
+        args: impl FnOnce(&mut Self, ExprId) -> Box<[ExprId]>,
     ) -> ExprId {
-        let recv = self.optional(field(callee, F::Value));
         let (text, at) = (self.text(name), self.span(name).start);
         let id = self.use_name(
             &text,
@@ -418,7 +429,7 @@ impl Lower<'_, '_, '_> {
             self.code.args.push((id, args));
         }
         let call = self.push_expr(Expr::Unknown);
-        let args = self.arguments(arguments, call);
+        let args = args(self, call);
         self.code.exprs[call as usize] = Expr::Method { recv, name: id, args };
         self.code.calls.push((id, call));
         if FILLING.contains(&text.as_str())
@@ -432,9 +443,14 @@ impl Lower<'_, '_, '_> {
 
     fn field_access(&mut self, node: Node<'_>) -> ExprId {
         let recv = self.optional(field(node, F::Value));
-        let Some(name) = field(node, F::Field) else {
-            return UNKNOWN;
-        };
+        match field(node, F::Field) {
+            Some(name) => self.field_of(recv, name),
+            None => UNKNOWN,
+        }
+    }
+
+    /// Adds the mention of a field.
+    pub fn field_of(&mut self, recv: ExprId, name: Node<'_>) -> ExprId {
         let text = self.text(name);
         if kind(name) == K::IntegerLiteral {
             let index = text.parse().unwrap_or(u32::MAX);

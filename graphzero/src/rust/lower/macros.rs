@@ -6,6 +6,8 @@
 
 use tree_sitter::{Node, Tree};
 
+use super::shape::{self, Reading, Shape};
+use super::tokens;
 use super::types::PathEnd;
 use super::{Lower, UNKNOWN};
 use crate::facts::{Kind, UseKind};
@@ -71,7 +73,7 @@ impl Lower<'_, '_, '_> {
         defined
     }
 
-    fn macro_arguments(&mut self, name: &str, tree: Node<'_>) -> Vec<ExprId> {
+    pub fn macro_arguments(&mut self, name: &str, tree: Node<'_>) -> Vec<ExprId> {
         let (start, end) = (tree.start_byte() + 1, tree.end_byte().saturating_sub(1));
         let Some(content) = self.source.get(start..end).map(str::to_owned) else {
             return Vec::new();
@@ -89,49 +91,48 @@ impl Lower<'_, '_, '_> {
         );
         let readings: &[Reading] = match name {
             _ if matching => &[Reading::Match, Reading::Arguments],
-            "vec" => &[Reading::Array, Reading::Arguments],
+            "vec" => &[Reading::Array],
             "thread_local" | "lazy_static" | "cfg_if" | "bitflags" => &[Reading::Statements],
             "macro_rules" => &[],
             _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
         };
-        let (mut arrow, mut semicolon, mut plain) = (false, false, !matching && name != "vec");
         let mut cursor = tree.walk();
-        let parts: Vec<Node<'_>> = tree.children(&mut cursor).collect();
-        let inside = parts.get(1..parts.len().saturating_sub(1)).unwrap_or_default();
-        for (at, part) in inside.iter().enumerate() {
-            let comma = part.kind() == ",";
-            arrow |= part.kind() == "=>";
-            semicolon |= part.kind() == ";";
-            plain &= comma == (at % 2 == 1) && (comma || is_plain(*part));
+        let mut inside: Vec<Node<'_>> = tree.children(&mut cursor).filter(|n| !tokens::is_comment(*n)).collect();
+        inside.pop();
+        inside.drain(..inside.len().min(1));
+        let array = readings.first() == Some(&Reading::Array);
+        if (array || readings.first() == Some(&Reading::Arguments))
+            && self.macro_names.is_empty()
+            && let Some(list) = tokens::read(&inside, &self.source, !array, |name| self.macros.contains_key(name))
+        {
+            // Most calls of `println!` and `assert!` need no second parse.
+            let values = self.token_list(&list, !array);
+            return if array {
+                vec![self.push_expr(Expr::Array(values.into()))]
+            } else {
+                values
+            };
         }
-        if plain && matches!(readings.first(), Some(Reading::Arguments)) {
-            // Names and literals read the same without another parse: most calls of `println!` and `assert!`.
-            let values = inside.iter().step_by(2);
-            return values.map(|&part| self.macro_argument(part)).collect();
-        }
-        let fits = |reading: &Reading| match reading {
-            Reading::Match => true,
-            Reading::Arguments => !arrow && !semicolon,
-            Reading::Array | Reading::Statements => !arrow,
+        let shape = Shape::of(&inside, self.source.as_bytes());
+        let fits = |reading: Reading| {
+            // An array without a semicolon is a list of expressions like any other, which was tried before it.
+            shape.fits(reading) && (reading != Reading::Array || name == "vec" || shape.repeats())
         };
-        for reading in readings.iter().copied().filter(fits) {
+        for reading in readings.iter().copied().filter(|&reading| fits(reading)) {
             if let Some((source, prefix, parsed)) = self.reparse(&content, reading, false) {
                 return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
             }
         }
-        // Lines with marks of the macro's own (`@section private`) stand among items.
-        if let Some(plain) = unmarked(&content)
-            && let Some((source, prefix, parsed)) = self.reparse(&plain, Reading::Statements, true)
-        {
-            let span = self.span(tree);
-            self.facts.opaque(span);
-            return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
-        }
-        // Items with other marks of the macro's own among them are still items.
-        if let Some((source, prefix, parsed)) = self.reparse(&content, Reading::Statements, true) {
-            let span = self.span(tree);
-            self.facts.opaque(span);
-            return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
+        if shape::words_of_items(&content) {
+            // Lines with marks of the macro's own (`@section private`) stand among items; items with other marks among them
+            // are still items.
+            for text in unmarked(&content).into_iter().chain([content]) {
+                if let Some((source, prefix, parsed)) = self.reparse(&text, Reading::Statements, true) {
+                    let span = self.span(tree);
+                    self.facts.opaque(span);
+                    return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
+                }
+            }
         }
         self.tokens(tree);
         Vec::new()
@@ -216,7 +217,7 @@ impl Lower<'_, '_, '_> {
     }
 
     /// Walks one argument. `name = value` names a parameter of the macro, not a variable.
-    fn macro_argument(&mut self, node: Node<'_>) -> ExprId {
+    pub fn macro_argument(&mut self, node: Node<'_>) -> ExprId {
         if kind(node) == K::AssignmentExpression
             && let (Some(left), Some(right)) = (field(node, F::Left), field(node, F::Right))
             && kind(left) == K::Identifier
@@ -237,7 +238,7 @@ impl Lower<'_, '_, '_> {
         self.expr(node)
     }
 
-    fn macro_value(&mut self, name: &str, args: Vec<ExprId>) -> ExprId {
+    pub fn macro_value(&mut self, name: &str, args: Vec<ExprId>) -> ExprId {
         match name {
             "vec" => match args.first().map(|&array| &self.code.exprs[array as usize]) {
                 Some(Expr::Array(elements)) => {
@@ -374,20 +375,6 @@ fn mostly_items(tree: &Tree) -> bool {
         .map(|span| span.end - span.start)
         .sum();
     items && (wrong as usize) * 4 < body.byte_range().len()
-}
-
-/// Tells whether a token is an expression by itself.
-fn is_plain(node: Node<'_>) -> bool {
-    matches!(kind(node), K::Identifier | K::StringLiteral) || node.kind() == "integer_literal"
-}
-
-/// How arguments are read.
-#[derive(Clone, Copy)]
-enum Reading {
-    Arguments,
-    Array,
-    Match,
-    Statements,
 }
 
 /// Returns the first comma outside brackets, strings and characters.
