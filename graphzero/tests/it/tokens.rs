@@ -61,6 +61,8 @@ proptest! {
         };
         // A loop is read by the grammar alone, and adds nothing.
         let (tokens, text) = (of(""), of(", loop {}"));
+        // Where the file itself does not parse, what recovery makes of it depends on what follows.
+        prop_assume!(tokens.errors.is_empty() && text.errors.is_empty());
         let shown = |facts: &FileFacts| -> Vec<(String, u32, String)> {
             let uses = facts.uses.iter().filter(|u| facts.name(u.name) != "end");
             uses.map(|u| (facts.name(u.name).to_owned(), u.at, format!("{:?}", u.kind))).collect()
