@@ -323,8 +323,8 @@ pub trait FileEngine: Send + Sync {
     /// `io`.
     fn prune(&self, sequence: u64) -> Result<(), Error>;
 
-    /// Stages in a new transaction what takes a committed one back, whole or only `paths`. A path that is no longer
-    /// what that cell left is in the conflicts and not staged.
+    /// Stages in a new transaction what takes a committed one back, whole or only `paths`. A path that is neither what
+    /// that cell left nor what it found is in the conflicts and not staged; one that is what it found needs nothing.
     ///
     /// # Errors
     /// `not_found` if the journal does not hold it any more; as for [`Transaction::stage`].

@@ -1,9 +1,10 @@
 //! Undo: staging the reverse of a committed transaction in a new one.
 //!
 //! The effects are gone through backwards on the staged tree. Each is reversed only where that tree still is what the
-//! effect had left; a path where it is not is reported with both texts' differences and left out from there on.
+//! effect had left; a path where it is not is reported with both texts' differences and left out from there on. One that is
+//! back already, by an undo of a part or by somebody's hand, is left out as well, and is no conflict.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use zero_contracts::files::{BeginTransaction, ReadLog, Reversal};
@@ -37,6 +38,7 @@ pub(crate) fn revert(
     };
     let mut transaction = Cell::begin(Arc::clone(shared), begin)?;
     let mut conflicts = Vec::new();
+    let befores = befores(&batches);
     transaction.staging(&ReadLog::new(), token, |stager| {
         let mut left_out = HashSet::new();
         for batch in batches.iter().rev() {
@@ -52,8 +54,10 @@ pub(crate) fn revert(
                     continue;
                 }
                 if let Some(conflict) = reverse(stager, effect)? {
+                    if !are_back(stager, &touched, &befores)? {
+                        conflicts.extend(conflict);
+                    }
                     left_out.extend(touched.into_iter().cloned());
-                    conflicts.extend(conflict);
                 }
             }
         }
@@ -65,6 +69,47 @@ pub(crate) fn revert(
         receipts,
         conflicts,
     })
+}
+
+/// What each path of a transaction held before it; `None` where nothing was.
+fn befores(batches: &[Batch]) -> HashMap<&WorkspacePath, Option<&Node>> {
+    let mut befores = HashMap::new();
+    for effect in batches.iter().flat_map(|batch| &batch.effects) {
+        match effect {
+            Effect::Create { path, .. } => drop(befores.entry(path).or_insert(None)),
+            Effect::Replace { path, before, .. }
+            | Effect::Remove { path, before, .. }
+            | Effect::Chmod { path, before, .. } => {
+                befores.entry(path).or_insert(Some(before));
+            }
+            Effect::Captured { path, before, .. } => drop(befores.entry(path).or_insert(before.as_ref())),
+            Effect::Rename { from, to, before } => {
+                befores.entry(from).or_insert(Some(before));
+                befores.entry(to).or_insert(None);
+            }
+        }
+    }
+    befores
+}
+
+/// Whether paths hold what they held before the transaction, so that there is nothing to take back.
+fn are_back(
+    stager: &Stager<'_>,
+    paths: &[&WorkspacePath],
+    befores: &HashMap<&WorkspacePath, Option<&Node>>,
+) -> Result<bool, Error> {
+    for path in paths {
+        let now = stager.holds(path)?;
+        let back = match (befores.get(path), &now) {
+            (None, _) => false,
+            (Some(Some(before)), Some(now)) if before.is_directory() => now.is_directory(),
+            (Some(before), now) => *before == now.as_ref(),
+        };
+        if !back {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The effects of a batch in the order in which they are reversed.

@@ -49,6 +49,13 @@ fn named(name: &str, names: &[&str], arguments: Vec<Value>) -> Result<Map<String
         ))
         .with_accepted(names.iter().copied()));
     }
+    // serde would read an array as a struct's fields in their order.
+    let unnamed = |(name, value): &(&&str, &Value)| matches!(**name, "options" | "change") && value.is_array();
+    if let Some((name, _)) = names.iter().zip(&arguments).find(unnamed) {
+        return Err(Error::invalid("expected an object, not an array")
+            .with_path(name)
+            .with_accepted(["an object"]));
+    }
     let named = names.iter().zip(arguments).filter(|(_, value)| !value.is_null());
     Ok(named.map(|(name, value)| ((*name).to_owned(), value)).collect())
 }

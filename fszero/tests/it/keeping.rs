@@ -193,6 +193,43 @@ fn an_undo_brings_back_what_was_and_leaves_what_others_changed() {
     );
 }
 
+#[test]
+fn an_undo_of_what_is_back_already_does_nothing_and_has_no_conflict() {
+    let f = Fixture::new();
+    f.write("a", "a\n").write("b", "b\n").write("d/x", "x").write("m", "m");
+    let before = f.image();
+    let mut t = f.begin();
+    // Paths that are changed more than once, moved after they were changed, made and removed.
+    stage(
+        &mut *t,
+        r#"[{"path": "a", "find": "a", "replacement": "A"}, {"path": "a", "find": "A", "replacement": "AA"},
+        {"path": "m", "find": "m", "replacement": "M"}, {"move": ["m", "moved"]}, {"move": ["d", "e"]},
+        {"path": "b", "remove": true, "expect": "any"}, {"path": "n/o", "create": "o"}]"#,
+    )
+    .unwrap();
+    let cell = finish(&mut *t).unwrap().cell;
+    let undo = |paths: Option<&[&str]>| {
+        let paths: Option<Vec<_>> = paths.map(|paths| paths.iter().map(|at| path(at)).collect());
+        let mut undo = f.engine.revert(&cell, paths.as_deref(), fresh(), &token()).unwrap();
+        let empty = undo.transaction.is_empty();
+        finish(&mut *undo.transaction).unwrap();
+        (undo.conflicts, empty)
+    };
+    // First a part, then the rest, then once more; and what somebody put back by hand is back as well.
+    assert_eq!(undo(Some(&["a", "n"])), (vec![], false));
+    f.write("b", "b\n");
+    assert_eq!(undo(None), (vec![], false));
+    assert_eq!(f.image(), before);
+    assert_eq!(undo(None), (vec![], true));
+    assert_eq!(undo(Some(&["moved", "b", "e"])), (vec![], true));
+    assert_eq!(f.image(), before);
+    // A path that is neither what the transaction left nor what it found is a conflict still.
+    f.write("a", "A\n");
+    let (conflicts, empty) = undo(None);
+    assert_eq!((conflicts.len(), empty), (1, true));
+    assert_eq!(f.bytes("a"), b"A\n");
+}
+
 fn sh(f: &Fixture, script: &str) {
     let done = Command::new("sh")
         .arg("-c")

@@ -76,7 +76,7 @@ enum Command {
 #[derive(Args)]
 struct Workspace {
     /// The workspace root.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", default_value = ".")]
     root: PathBuf,
     /// The session.
     #[arg(long, value_name = "NAME", default_value = "default")]

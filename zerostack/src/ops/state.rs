@@ -61,7 +61,17 @@ fn request(name: &str, mut arguments: Vec<Value>) -> Result<StateRequest> {
             method.to_owned(),
             Value::Object(std::mem::take(&mut fields)),
         )]));
-        return json::from_value(request);
+        return json::from_value(request).map_err(|e| {
+            // The request is a union by method, and a cell knows the arguments only.
+            let path = e
+                .path
+                .as_deref()
+                .and_then(|path| path.strip_prefix(method)?.strip_prefix('.'));
+            match path.map(str::to_owned) {
+                Some(path) => e.with_path(path),
+                None => e,
+            }
+        });
     }
     Err(Error::invalid("`key` is a string").with_path("key"))
 }
@@ -132,6 +142,25 @@ mod tests {
                 ErrorKind::InvalidInput,
                 "{name}"
             );
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_argument() {
+        for (name, arguments, place) in [
+            ("state.get", json!([]), "key"),
+            ("state.get", json!([1]), "key"),
+            ("state.set", json!(["k"]), "value"),
+            ("state.test", json!(["k"]), "value"),
+            ("state.list", json!([1]), "prefix"),
+            ("state.set", json!(["k", 1, {"expects": 1}]), "options.expects"),
+            ("state.set", json!(["k", 1, [1]]), "options"),
+        ] {
+            let Value::Array(given) = arguments.clone() else {
+                unreachable!()
+            };
+            let error = request(name, given).unwrap_err();
+            assert_eq!(error.path.as_deref(), Some(place), "{name}{arguments}: {error:?}");
         }
     }
 }

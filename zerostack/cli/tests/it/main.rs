@@ -184,11 +184,14 @@ fn undo_takes_back_what_exec_did() {
     assert!(dry.contains("-2\\n") && a() == "2\n", "{dry}");
     succeeds(&[&["undo", &event, "--path", "a"], &at[..]].concat(), "");
     assert!(a() == "1\n" && root.path().join("b").exists());
-    // What was undone is not as the cell left it any more: told by the exit code.
+    // What somebody changed since is left, and told by the exit code; what is back already is no conflict.
+    std::fs::write(root.path().join("b"), "mine").unwrap();
     let rest = kernel(&[&["undo", &event], &at[..]].concat(), "");
     assert_eq!(rest.status.code(), Some(1));
-    assert_eq!(json(&rest)["conflicts"][0]["path"], "a");
-    assert!(!root.path().join("b").exists());
+    assert_eq!(json(&rest)["conflicts"][0]["path"], "b");
+    std::fs::write(root.path().join("b"), "x").unwrap();
+    succeeds(&[&["undo", &event], &at[..]].concat(), "");
+    assert!(a() == "1\n" && !root.path().join("b").exists());
     assert_eq!(
         kernel(&[&["undo", "nonsense"], &at[..]].concat(), "").status.code(),
         Some(1)

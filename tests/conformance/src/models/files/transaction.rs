@@ -365,7 +365,7 @@ impl MemoryTransaction {
             let live = tree.0.get(key).cloned();
             if live == *after || self.seeded(FileFault::RevertOverwrites) {
                 self.change(&mut tree, key, before.clone());
-            } else {
+            } else if live != *before || self.seeded(FileFault::RevertRefusesWhatIsBack) {
                 conflicts.push(PathConflict {
                     path: path.to_string(),
                     detail: "it is no longer what that cell left".into(),

@@ -16,6 +16,7 @@ pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("an undo takes a whole commit back", revert),
     ("an undo takes single paths back", revert_paths),
     ("an undo leaves what was changed since", revert_changed),
+    ("an undo has no conflict where all is back already", revert_rest),
     ("an undo can be undone", revert_revert),
     ("an undo of what there is not is not found", revert_nothing),
 ];
@@ -165,6 +166,17 @@ fn revert_changed(subject: &dyn Files) -> Checked {
     let (_, conflicts) = undo(subject, &cell, None)?;
     same!(conflicts, vec!["a".to_owned()], "the conflicts");
     tree_is!(subject, sample().file("a", "changed since"));
+    Ok(())
+}
+
+fn revert_rest(subject: &dyn Files) -> Checked {
+    let (cell, _) = committed(subject)?;
+    undo(subject, &cell, Some(&["a"]))?;
+    for what in ["the rest", "once more"] {
+        let (_, conflicts) = undo(subject, &cell, None)?;
+        same!(conflicts, Vec::<String>::new(), format!("the conflicts of {what}"));
+        tree_is!(subject, sample());
+    }
     Ok(())
 }
 
