@@ -194,9 +194,8 @@ impl Context<'_> {
                 match self.view.read(&entry.path, self.token) {
                     Ok(content) => {
                         coverage.read += 1;
-                        let mentions = std::str::from_utf8(&content.bytes)
-                            .is_ok_and(|text| words(text).any(|word| found.names.iter().any(|name| name == word)));
-                        if mentions {
+                        let names = |text: &str| words(text).any(|word| found.names.iter().any(|name| name == word));
+                        if mentions(&content.bytes, names) {
                             coverage.skipped.push(answer::skip(&entry.path, "unknown_language"));
                             certain = false;
                         }
@@ -220,6 +219,21 @@ impl Context<'_> {
         coverage.skipped.dedup();
         Ok((coverage, certain))
     }
+}
+
+/// Tells whether bytes of an unknown language, in whatever encoding, are text in which `names` finds something. What is no
+/// text, such as a program, defines nothing.
+fn mentions(bytes: &[u8], names: impl Fn(&str) -> bool) -> bool {
+    let wide = match bytes {
+        [0xff, 0xfe, rest @ ..] => Some((rest, u16::from_le_bytes as fn([u8; 2]) -> u16)),
+        [0xfe, 0xff, rest @ ..] => Some((rest, u16::from_be_bytes as fn([u8; 2]) -> u16)),
+        _ => None,
+    };
+    if let Some((rest, unit)) = wide {
+        let units: Vec<u16> = rest.as_chunks::<2>().0.iter().map(|pair| unit(*pair)).collect();
+        return names(&String::from_utf16_lossy(&units));
+    }
+    memchr::memchr(0, bytes).is_none() && names(&String::from_utf8_lossy(bytes))
 }
 
 /// Tells whether files with this extension hold prose or data, which can mention a symbol but not define or use it.

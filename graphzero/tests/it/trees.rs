@@ -110,6 +110,39 @@ fn files_larger_than_memory_are_skipped_and_told() {
     assert_eq!(ask("large", Paths).items[0].digest, hasher.finish());
 }
 
+/// A mention in a file that is not UTF-8 is a mention.
+#[test]
+fn absence_is_not_certified_past_a_mention_in_any_encoding() {
+    let text = "caf\u{e9} = nowhere()\n";
+    let latin: Vec<u8> = text.chars().map(|c| c as u8).collect();
+    let little: Vec<u8> = "\u{feff}"
+        .encode_utf16()
+        .chain(text.encode_utf16())
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let big: Vec<u8> = "\u{feff}"
+        .encode_utf16()
+        .chain(text.encode_utf16())
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    let definitions = |f: &Fixture, query: &str| {
+        let options = FindOptions {
+            mode: FindMode::Definitions,
+            ..FindOptions::default()
+        };
+        f.ask_with(query, options).absence
+    };
+    for bytes in [text.as_bytes(), &latin, &little, &big] {
+        let f = Fixture::new("//- a.rs\nfn a() {}\n");
+        f.view.write("x.unknown", bytes);
+        assert_eq!(definitions(&f, "nowhere"), Some(Absence::Uncertified), "{bytes:?}");
+        assert_eq!(definitions(&f, "elsewhere"), Some(Absence::Certified), "{bytes:?}");
+    }
+    let f = Fixture::new("//- a.rs\nfn a() {}\n");
+    f.view.write("program", b"\x7fELF\0nowhere\0");
+    assert_eq!(definitions(&f, "nowhere"), Some(Absence::Certified));
+}
+
 #[test]
 fn matches_without_end_are_refused() {
     let f = Fixture::new("//- a.txt\none\n");
