@@ -219,6 +219,8 @@ impl From<FileOperation> for OperationFields {
         if let Some(expect) = expect {
             value["expect"] = json!(expect);
         }
+        // The order of the fields is part of the compact form, and must not hang on how serde_json is built.
+        value.sort_all_objects();
         Self(JsonValue(value))
     }
 }

@@ -990,6 +990,8 @@ export interface GcReport {
   lockFilesRemoved: number;
   /** Objects kept and removed. */
   objects: Collected;
+  /** Bytes that went from the structure index: facts of contents that no file of the workspace has any more. */
+  indexFreedBytes: number;
 }
 
 /** What collection did. */

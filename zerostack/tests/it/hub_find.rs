@@ -1,7 +1,8 @@
 //! `z.find` through the whole kernel.
 
 use serde_json::json;
-use zero_contracts::ErrorKind;
+use zero_contracts::{CancelToken, ErrorKind};
+use zerostack::GcOptions;
 
 use crate::hub_support::Workspace;
 
@@ -134,4 +135,45 @@ fn malformed_queries_name_the_field() {
     );
     let error = ws.error("return z.find('a', {mode: 'txt'})");
     assert!(error.accepted.contains(&"callPath".to_owned()), "{error:?}");
+}
+
+#[test]
+fn the_index_of_a_workspace_that_is_written_again_and_again_stays_small() {
+    let files: Vec<(String, String)> = (0..70)
+        .map(|n| (format!("src/m{n}.rs"), format!("pub fn f{n}() -> u32 {{ 0 }}\n")))
+        .collect();
+    let files: Vec<(&str, &str)> = files
+        .iter()
+        .map(|(path, text)| (path.as_str(), text.as_str()))
+        .collect();
+    let mut ws = Workspace::new(&files);
+    let index = ws.store.path().join("graph");
+    let size = || -> u64 {
+        let files = std::fs::read_dir(&index).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum()
+    };
+    let ask = "return (await z.find('f', {mode: 'symbols', limit: 100})).items.map(i => [i.path, i.range.start.line, i.text])";
+    let mut sizes = Vec::new();
+    ws.value(ask);
+    for round in 1..5 {
+        // What cells publish and stage is indexed, and left behind by the next round.
+        ws.value(&format!(
+            "for (let n = 0; n < 70; n++)
+                 await z.edit(`src/m${{n}}.rs`, {{content: `pub fn f${{n}}() -> u32 {{ {round} }}\\n`}}, {{expect: 'any'}});
+             return (await z.find('f1', {{mode: 'definitions'}})).total"
+        ));
+        let before = ws.value(ask);
+        assert_eq!(before.as_array().map(Vec::len), Some(70), "{before}");
+        // A kernel that ends leaves the rest of what it learnt on disk.
+        let reopened =
+            zerostack::ZeroKernel::open(crate::hub_support::config(ws.root.path(), ws.store.path())).unwrap();
+        drop(std::mem::replace(&mut ws.kernel, reopened));
+        let grown = size();
+        let report = ws.kernel.collect(&GcOptions::default(), &CancelToken::new()).unwrap();
+        assert!(report.index_freed_bytes > 0, "round {round}: {report:?}");
+        assert_eq!(grown - size(), report.index_freed_bytes, "round {round}");
+        assert_eq!(ws.value(ask), before, "round {round}");
+        sizes.push(size());
+    }
+    assert!(sizes.iter().all(|&size| size <= 2 * sizes[0]), "{sizes:?}");
 }

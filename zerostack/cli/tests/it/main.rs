@@ -61,7 +61,7 @@ fn exec_prints_one_response_and_its_exit_code_says_how_it_went() {
     );
     assert_eq!(exec(root, store, &["--input", "7"], "").status.code(), Some(2));
     assert_eq!(exec(root, store, &["--file", "/nowhere"], "").status.code(), Some(2));
-    assert_eq!(kernel(&["exec"], "").status.code(), Some(2));
+    assert_eq!(kernel(&["exec", "--rot", "."], "").status.code(), Some(2));
 }
 
 #[test]
