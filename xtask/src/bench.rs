@@ -9,7 +9,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::cargo::{cargo, output, run, workspace};
+use crate::cargo::{build_supervisor, cargo, output, run, workspace};
 use crate::node;
 
 /// Name of a bench, and the package that has it.
@@ -68,15 +68,10 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
         let names: Vec<_> = BENCHES.iter().map(|(name, _)| *name).chain([NODE]).collect();
         bail!("`{name}` is not a bench; the benches are all, {}", names.join(", "));
     }
-    run(&mut cargo(&[
-        "build",
-        "--release",
-        "--package",
-        "zero-supervisor",
-        "--bins",
-    ]))?;
     let mut rows = Vec::new();
     for (bench, package) in chosen {
+        // Its own bench builds the supervisor as a test's program, so that it is linked anew for those that come after.
+        build_supervisor("release")?;
         let printed = output(&mut cargo(&[
             "bench",
             "--quiet",

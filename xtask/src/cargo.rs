@@ -42,6 +42,24 @@ pub fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Builds the supervisor as it is shipped: linked statically, for every command waits until it has started, and a dynamic
+/// linker takes half a millisecond of that.
+pub fn build_supervisor(profile: &str) -> Result<()> {
+    run(&mut cargo(&[
+        "rustc",
+        "--quiet",
+        "--profile",
+        profile,
+        "--package",
+        "zero-supervisor",
+        "--bin",
+        "zero-supervisor",
+        "--",
+        "-C",
+        "target-feature=+crt-static",
+    ]))
+}
+
 /// Tells whether cargo-nextest is installed.
 pub fn has_nextest() -> bool {
     cargo(&["nextest", "--version"])

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 
 pub use link::stand_in_for_the_linker;
 
-use crate::cargo::{cargo, output, run, workspace};
+use crate::cargo::{build_supervisor, cargo, output, run, workspace};
 
 /// The platform of this build, as the npm packages name it.
 const PLATFORM: &str = "linux-x64-gnu";
@@ -96,15 +96,7 @@ pub struct Built {
 /// Builds the addon, its exports cut down to the one symbol that Node looks up, and the supervisor.
 pub fn build(profile: Profile) -> Result<Built> {
     let (name, directory) = profile.names();
-    run(&mut cargo(&[
-        "build",
-        "--quiet",
-        "--profile",
-        name,
-        "--package",
-        "zero-supervisor",
-        "--bins",
-    ]))?;
+    build_supervisor(name)?;
     let linker = std::env::current_exe().context("this program has no path")?;
     run(cargo(&[
         "rustc",
