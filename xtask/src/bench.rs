@@ -4,12 +4,12 @@
 
 mod report;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
-use crate::cargo::{build_supervisor, cargo, output, run, workspace};
+use crate::cargo::{build_supervisor, cargo, output, workspace};
 use crate::node;
 
 /// Name of a bench, and the package that has it.
@@ -104,6 +104,16 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
         bail!("the bench printed no row");
     }
     Ok(())
+}
+
+/// Makes the report in `benchmarks/` of rows measured one bench after another.
+pub fn report(files: &[PathBuf]) -> Result<()> {
+    let mut rows: Vec<Row> = Vec::new();
+    for file in files {
+        let text = fs_err::read(file)?;
+        rows.extend(serde_json::from_slice::<Vec<Row>>(&text).with_context(|| format!("reading {}", file.display()))?);
+    }
+    report::write(&rows, &workspace().join("benchmarks"))
 }
 
 fn table(rows: &[Row]) -> String {

@@ -76,6 +76,9 @@ enum Chore {
         /// Write the rows here, too.
         #[arg(long, value_name = "FILE")]
         json: Option<PathBuf>,
+        /// Make the report in `benchmarks/` of rows that `--json` wrote, instead of measuring.
+        #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "json")]
+        report: Vec<PathBuf>,
     },
     /// Score structure against what compiler-grade indexers know: `--truth FILE --source DIR`, repeated.
     Truth {
@@ -118,7 +121,8 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Node { dev: true, .. } => node::place_beside(&node::build(node::Profile::Dev)?),
         Chore::Node { staged: Some(to), .. } => node::pack_placed(&to),
         Chore::Node { .. } => node::node(),
-        Chore::Bench { name, json } => bench::bench(&name, json.as_deref()),
+        Chore::Bench { name, json, report } if report.is_empty() => bench::bench(&name, json.as_deref()),
+        Chore::Bench { report, .. } => bench::report(&report),
         Chore::Truth { arguments } => cargo::run(
             cargo::cargo(&[
                 "run",
