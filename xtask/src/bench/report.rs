@@ -67,7 +67,7 @@ pub(super) fn write(rows: &[Row], directory: &Path) -> Result<()> {
 
 fn markdown(rows: &[Row], machine: &[(&str, String)]) -> String {
     let mut text = String::from(
-        "# Benchmarks\n\nWritten by `cargo xtask bench all`, or by `cargo xtask bench --report` from benches run one after another. A ratio compares with the floor or peer that the last column names, \
+        "# Benchmarks\n\nWritten by `cargo xtask bench all`, or of benches run one after another (option `--report`). A ratio compares with the floor or peer that the last column names, \
          measured in the same run: below 1 is faster or smaller than it, but for rates (units per second), where above 1 is.\n\n\
          | machine | |\n| --- | --- |\n",
     );

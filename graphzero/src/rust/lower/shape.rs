@@ -1,7 +1,8 @@
 //! What the tokens of a macro's arguments tell before they are parsed again.
 //!
 //! Most readings that fail can be told from the tokens on the uppermost level, and a parse that fails costs more than one
-//! that succeeds. A shape refuses a reading only where the grammar has no room for it: it never changes what is found.
+//! that succeeds. A shape refuses a reading only where the grammar has no room for it: what is
+//! found stays, but for what error recovery made of readings that failed.
 
 use tree_sitter::Node;
 
