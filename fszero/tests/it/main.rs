@@ -3,6 +3,7 @@
 // Helpers outside test functions fail a test by panicking, too.
 #![allow(clippy::unwrap_used)]
 
+mod captured;
 mod fields;
 mod forward;
 mod gates;
@@ -16,4 +17,5 @@ mod scenarios;
 mod support;
 mod sweep;
 mod transient;
+mod undo;
 mod writing;
