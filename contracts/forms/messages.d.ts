@@ -3,7 +3,7 @@ export interface ZeroKernelResponse {
   protocol: "ZeroKernel";
   outcome: Outcome;
   value?: unknown;
-  error?: ZeroKernelResponseError;
+  error?: ResponseError;
   effects: EffectsReport;
   handles: string[];
   event?: string;
@@ -14,7 +14,7 @@ export interface ZeroKernelResponse {
 
 export type Outcome = "Completed" | "Cancelled" | "Failed";
 
-export interface ZeroKernelResponseError {
+export interface ResponseError {
   kind: ErrorKind;
   detail: string;
   retryable: boolean;
@@ -110,7 +110,7 @@ export interface ZeroKernelEvent {
   atMs: number;
   source?: string;
   outcome: Outcome;
-  error?: ZeroKernelResponseError;
+  error?: ResponseError;
   disposition: Disposition;
   state: StateChange;
   receipts: EditReceipt[];
@@ -199,7 +199,7 @@ export interface Signature {
   value: string;
 }
 
-export interface KernelError {
+export interface ZeroKernelError {
   kind: ErrorKind;
   detail: string;
   retryable: boolean;

@@ -10,7 +10,7 @@ use crate::Digest;
 
 /// Version of the contract: raised with every change of one of its forms, whoever can still read it. What old readers cannot
 /// read any more raises [`wire::COMPACT_VERSION`](crate::wire::COMPACT_VERSION), too.
-pub const CONTRACT_VERSION: u32 = 1;
+pub const CONTRACT_VERSION: u32 = 2;
 
 /// The contract's digest under each version, as conformance keeps it.
 pub const CONTRACT: &str = include_str!("../forms/contract.json");

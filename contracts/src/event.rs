@@ -14,7 +14,7 @@ pub const EVENT_SCHEMA: &str = "zerostack.event.v1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
-pub struct Event {
+pub struct ZeroKernelEvent {
     /// [`EVENT_SCHEMA`].
     pub schema: String,
     /// The session.
@@ -82,7 +82,7 @@ fn is_none_captured(tier: &CaptureTier) -> bool {
     *tier == CaptureTier::None
 }
 
-impl Event {
+impl ZeroKernelEvent {
     /// Makes the event of a cell of which nothing else is known yet: it failed, without effects.
     pub fn blank(session: SessionName, cell: CellId, at_ms: u64) -> Self {
         Self {

@@ -5,7 +5,7 @@
 //!
 //! * Values: [`WorkspacePath`], [`Digest`], [`Handle`], the ranges, [`Error`], [`CancelToken`].
 //! * Messages: the requests and results of the six operations ([`read`], [`find`], [`edit`], [`apply`], [`run`],
-//!   [`state`]), the terminal [`Response`], the [`Event`] and the [`ResourceLedger`].
+//!   [`state`]), the terminal [`ZeroKernelResponse`], the [`ZeroKernelEvent`] and the [`ResourceLedger`].
 //! * Borders: [`ObjectStore`], [`SourceView`], [`FileEngine`] with its [`Transaction`], [`StructureEngine`],
 //!   [`TokenEngine`].
 //!
@@ -67,7 +67,7 @@ pub use contract::{CONTRACT_VERSION, contract_digest};
 pub use digest::{Digest, Hasher};
 pub use effect::{EffectIntent, EffectRecord, EffectState};
 pub use error::{Error, ErrorKind, Result};
-pub use event::Event;
+pub use event::ZeroKernelEvent;
 pub use files::{FileEngine, Transaction};
 pub use handle::{Handle, HandleKind};
 pub use id::{CellId, Epoch, SessionName};
@@ -78,7 +78,7 @@ pub use operation::Operation;
 pub use path::WorkspacePath;
 pub use plan::Plan;
 pub use range::{ByteRange, LineRange, Location, Position, TextRange};
-pub use response::Response;
+pub use response::ZeroKernelResponse;
 pub use source::SourceView;
 pub use structure::StructureEngine;
 pub use tokens::TokenEngine;

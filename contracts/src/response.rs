@@ -43,7 +43,7 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(proptest_derive::Arbitrary))]
 #[serde(rename_all = "camelCase")]
-pub struct Response {
+pub struct ZeroKernelResponse {
     /// The word `ZeroKernel`.
     pub protocol: Protocol,
     /// How it ended.
@@ -70,7 +70,7 @@ pub struct Response {
     pub console: String,
 }
 
-impl Response {
+impl ZeroKernelResponse {
     /// Answers for a cell that never ran and left no event, as when the workspace could not even be opened.
     pub fn rejected(error: Error) -> Self {
         Self {

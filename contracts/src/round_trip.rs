@@ -133,8 +133,8 @@ macro_rules! every_message {
             state_entry: crate::state::StateEntry;
             budgets: crate::Budgets;
             ledger: crate::ResourceLedger;
-            response: crate::Response;
-            event: crate::Event;
+            response: crate::ZeroKernelResponse;
+            event: crate::ZeroKernelEvent;
             effect_intent: crate::EffectIntent;
             effect_record: crate::EffectRecord;
             undo_options: crate::UndoOptions;

@@ -84,8 +84,8 @@ mod tests {
         holds::<crate::Budgets>("budgets", true);
         holds::<crate::UndoOptions>("undoOptions", true);
         holds::<crate::UndoReport>("undoReport", false);
-        holds::<crate::Response>("response", false);
-        holds::<crate::Event>("event", false);
+        holds::<crate::ZeroKernelResponse>("response", false);
+        holds::<crate::ZeroKernelEvent>("event", false);
     }
 
     #[test]

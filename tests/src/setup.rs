@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use zerostack::contracts::{Budgets, CancelToken, ErrorKind, Operation, Response};
+use zerostack::contracts::{Budgets, CancelToken, ErrorKind, Operation, ZeroKernelResponse};
 use zerostack::{CellOptions, Commands, ExternalReads, KernelConfig, Policy, ZeroKernel};
 
 use crate::failing::FailingStructure;
@@ -169,8 +169,8 @@ impl Setup {
         config: &KernelConfig,
         options: CellOptions,
         outside: &Path,
-        cell: impl FnOnce(CellOptions) -> Response,
-    ) -> io::Result<Response> {
+        cell: impl FnOnce(CellOptions) -> ZeroKernelResponse,
+    ) -> io::Result<ZeroKernelResponse> {
         let token = CancelToken::new();
         let over = CancelToken::new();
         std::thread::scope(|scope| {

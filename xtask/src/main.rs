@@ -117,7 +117,7 @@ fn work(chore: Chore) -> Result<()> {
         Chore::Conformance { bless: true, .. } => conformance::forms::bless(),
         Chore::Conformance { vendor, .. } => conformance::conformance(vendor),
         Chore::Vendor { engine, to } => vendor::vendor(&engine, &to),
-        Chore::Node { types: true, .. } => node::types::write(),
+        Chore::Node { types: true, .. } => node::write_types(),
         Chore::Node { dev: true, .. } => node::place_beside(&node::build(node::Profile::Dev)?),
         Chore::Node { staged: Some(to), .. } => node::pack_placed(&to),
         Chore::Node { .. } => node::node(),

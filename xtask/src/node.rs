@@ -4,6 +4,7 @@
 //! and, beside it, the supervisor. Neither has an install script.
 
 pub mod bench;
+mod cell;
 mod link;
 pub mod test;
 pub mod types;
@@ -55,6 +56,12 @@ fn addon() -> String {
 /// Builds the addon and the supervisor as they are shipped, stages both packages below `target/node` and packs them.
 pub fn node() -> Result<()> {
     pack(&build(Profile::Dist)?, &target()?.join("node"))
+}
+
+/// Writes the types of the package: what a host sees, and what a cell sees.
+pub fn write_types() -> Result<()> {
+    types::write()?;
+    cell::write()
 }
 
 /// Stages and packs what lies beside the package's files, whatever profile it was built with.
@@ -137,7 +144,14 @@ fn stage(built: &Built, staged: &Path) -> Result<[PathBuf; 2]> {
     }
     let package = package();
     fs_err::write(main.join("package.json"), manifest(&package)?)?;
-    for file in ["README.md", "index.js", "index.mjs", "index.d.ts", "index.d.mts"] {
+    for file in [
+        "README.md",
+        "index.js",
+        "index.mjs",
+        "index.d.ts",
+        "index.d.mts",
+        "cell.d.ts",
+    ] {
         fs_err::copy(package.join(file), main.join(file))?;
     }
     for entry in fs_err::read_dir(package.join("lib"))? {

@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
-use zerostack::contracts::Response;
+use zerostack::contracts::ZeroKernelResponse;
 use zerostack::contracts::response::Outcome;
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn show(kernel: &ZeroKernel, source: &str, options: CellOptions) -> Response {
+fn show(kernel: &ZeroKernel, source: &str, options: CellOptions) -> ZeroKernelResponse {
     for line in source.lines() {
         println!("    {line}");
     }

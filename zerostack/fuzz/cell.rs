@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use zerostack::contracts::response::{Disposition, Outcome};
-use zerostack::contracts::{Budgets, Response};
+use zerostack::contracts::{Budgets, ZeroKernelResponse};
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel, plan_cell};
 
 /// A workspace with its kernel.
@@ -35,7 +35,7 @@ impl Target {
     }
 
     /// Runs a program. The error says what does not hold.
-    pub fn check(&self, source: &str) -> Result<Response, String> {
+    pub fn check(&self, source: &str) -> Result<ZeroKernelResponse, String> {
         let before = tree(self.root.path());
         let options = CellOptions {
             timeout: Some(Duration::from_secs(5)),
@@ -55,9 +55,14 @@ impl Target {
         }
     }
 
-    fn problem(&self, source: &str, response: &Response, before: &BTreeMap<String, Vec<u8>>) -> Option<String> {
+    fn problem(
+        &self,
+        source: &str,
+        response: &ZeroKernelResponse,
+        before: &BTreeMap<String, Vec<u8>>,
+    ) -> Option<String> {
         let text = serde_json::to_string(response).ok()?;
-        if serde_json::from_str::<Response>(&text).ok().as_ref() != Some(response) {
+        if serde_json::from_str::<ZeroKernelResponse>(&text).ok().as_ref() != Some(response) {
             return Some("the response does not come back from its JSON".into());
         }
         let ledger = &response.ledger;
@@ -79,7 +84,7 @@ impl Target {
         if response.effects.disposition != Disposition::Committed && tree(self.root.path()) != *before {
             return Some("the tree is not what it was".into());
         }
-        match response.event.map(|event| self.kernel.event(&event.digest)) {
+        match response.event.map(|event| self.kernel.event(&event)) {
             Some(Ok(event)) if event.outcome == response.outcome => {}
             event => return Some(format!("the event is not that of the response: {event:?}")),
         }

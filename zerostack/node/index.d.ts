@@ -7,7 +7,7 @@
  */
 export class ZeroKernel {
   /** @throws ZeroKernelError for options that are refused, with the accepted ones. */
-  constructor(options: ZeroKernelOptions);
+  constructor(config: KernelConfig);
 
   /** Opens the workspace; what dead cells left open is ended first. Doing so again only tells the status. */
   initialize(): Promise<Status>;
@@ -16,13 +16,13 @@ export class ZeroKernel {
    * Runs a cell: the body of an async JavaScript or TypeScript function that sees `z`, `input` and `console`. Resolves to its one response,
    * whatever becomes of it.
    */
-  executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
+  executeCell(source: string, options?: CellOptions): Promise<ZeroKernelResponse>;
 
   /**
    * Says which calls of `z` a cell can make, without running it; no call that it makes is missing. Rejected with `syntax` for
    * what does not parse.
    */
-  plan(source: string): Promise<Plan>;
+  planCell(source: string): Promise<Plan>;
 
   /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
   undo(event: string, options?: UndoOptions): Promise<UndoReport>;
@@ -33,7 +33,7 @@ export class ZeroKernel {
   /**
    * Begins a session as a copy of this one. An attached one is shut down with this one; a detached one goes on.
    */
-  fork(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
+  forkSession(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
 
   /** Cancels one cell of this kernel, of whatever session, by its name; says whether the kernel knew it. Its response tells that it ended. */
   cancel(cell: string): Promise<boolean>;
@@ -48,19 +48,19 @@ export class ZeroKernel {
    * Subscribes to the events that this kernel records from now on, of every session. A persistent subscription (the default)
    * keeps the process alive until it is ended by `return()`, by leaving a `for await`, or by `shutdown`.
    */
-  events(options?: { persistent?: boolean }): Events;
+  events(options?: { persistent?: boolean }): EventStream;
 
   /** The latest events of the session, newest first; 20 unless another limit is given. */
   log(options?: { limit?: number }): Promise<LogEntry[]>;
   /** An event by its handle. */
-  event(handle: string): Promise<ZeroKernelEvent>;
+  event(event: string): Promise<ZeroKernelEvent>;
   /** The exact bytes that a handle of a response names. */
   object(handle: string): Promise<Uint8Array>;
   /** The names of the workspace's sessions, in order. */
   sessions(): Promise<string[]>;
 
   /** An event as a file that {@link ZeroKernel.verifyEvidence} checks with nothing else. */
-  exportEvent(handle: string): Promise<ExportedEvent>;
+  exportEvent(event: string): Promise<ExportedEvent>;
   /** The session's events as such a file, as far as they are kept. */
   exportChain(): Promise<ExportedChain>;
   /** A portable receipt for each effect that the cell of an event committed; none if it committed nothing. */
@@ -80,11 +80,11 @@ export class ZeroKernel {
    * Removes what nothing refers to any more; with `keepEvents` also all but so many of each session's latest events, and what
    * only they hold. Rejected with `busy` while cells live, in whatever process.
    */
-  collect(options?: { keepEvents?: number; signal?: AbortSignal }): Promise<GcReport>;
+  gc(options?: { keepEvents?: number; signal?: AbortSignal }): Promise<GcReport>;
   /** Looks at a store that may be damaged, also if a kernel would not open it: what is lost, and what can still be read. */
-  static examine(options: ZeroKernelOptions): Promise<StoreReport>;
+  static examine(config: KernelConfig): Promise<StoreReport>;
   /** Brings the store of a workspace to this version's format, all or nothing. */
-  static migrate(options: ZeroKernelOptions): Promise<Migrated>;
+  static migrate(config: KernelConfig): Promise<Migrated>;
 
   /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
   reconcile(): Promise<Reconciled>;
@@ -132,7 +132,7 @@ export interface Session {
 }
 
 /** Events as they are recorded, for one reader at a time. */
-export interface Events extends AsyncIterableIterator<RecordedEvent> {
+export interface EventStream extends AsyncIterableIterator<RecordedEvent> {
   /** Resolves when every event recorded from then on will be heard. */
   readonly ready: Promise<void>;
   return(): Promise<IteratorResult<RecordedEvent>>;
@@ -146,7 +146,7 @@ export interface RecordedEvent {
 }
 
 /** An entry of the log; an event that is damaged has its error in its place. */
-export type LogEntry = RecordedEvent | { handle: string; cell: string; error: KernelError };
+export type LogEntry = RecordedEvent | { handle: string; cell: string; error: ZeroKernelError };
 
 /** JSON Schemas as one document. */
 export interface Schemas {
@@ -282,24 +282,18 @@ export interface Leftovers {
 }
 
 /** What a call of the host is refused with. */
-export class ZeroKernelError extends Error implements KernelError {
+export class ZeroKernelError extends Error {
   readonly name: "ZeroKernelError";
-  readonly kind: ErrorKind;
-  readonly detail: string;
-  readonly retryable: boolean;
-  readonly path?: string;
-  readonly location?: Location;
-  readonly accepted?: string[];
 }
 
 // What follows is generated by `cargo xtask node --types` from the kernel's own types.
 
 /** How a kernel is opened. */
-export interface ZeroKernelOptions {
+export interface KernelConfig {
   /** The workspace: the directory that cells work in. */
   root: string | URL;
   /** The session whose state cells see and whose chain their events join; `default` if absent. */
-  sessionId?: string;
+  session?: string;
   /**
    * Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
    * with the kernel. Without it, one under the user's state directory.
@@ -310,14 +304,14 @@ export interface ZeroKernelOptions {
   /** How long a command may take to obey a request to end before it is killed; 500 if absent. */
   graceMs?: number;
   /** What `z.read` may read outside the workspace: anything (the default), nothing, or what lies below directories. */
-  externalReads?: ReadPermission;
+  externalReads?: ExternalReads;
   /** Whether `z.run` may run commands; it may by default. */
-  commands?: Permission;
+  commands?: Commands;
   /**
    * How effects of commands are captured: in a private view where this machine allows one (the default), in nothing else, or
    * by comparing the tree before and after.
    */
-  capture?: CaptureWanted;
+  capture?: Capture;
   /** Directories outside the workspace that commands may write to, beside the documented tool-chain caches. */
   writablePaths?: string[];
   /** What a commit survives; `power` by default. */
@@ -327,7 +321,7 @@ export interface ZeroKernelOptions {
   /** May deny any call before it happens. */
   policy?: Policy;
   /** Effects on the outside world that cells may ask for; none without it. */
-  effects?: EffectOptions;
+  effects?: Effects;
   /** Further trees that cells see as `mount:NAME/path`, by name, and nothing can change. */
   mounts?: Record<string, Mount>;
   /** Signs every event: the 32 secret bytes of an Ed25519 key, or their 64 hexadecimal digits. */
@@ -371,21 +365,21 @@ export interface Budgets {
 }
 
 /** `allow`, `deny`, or what lies below these directories. */
-export type ReadPermission = Permission | string[];
+export type ExternalReads = Commands | string[];
 
-/** Whether something may be done. */
-export type Permission = "allow" | "deny";
+/** Whether commands may be run. */
+export type Commands = "allow" | "deny";
 
 /** How effects of commands are captured. */
-export type CaptureWanted = "preferPrivate" | "requirePrivate" | "baseline";
+export type Capture = "prefer_private" | "require_private" | "baseline";
 
 /** What survives a crash. */
 export type Durability = "power" | "process";
 
 /** Effects on the outside world that cells may ask for. */
-export interface EffectOptions {
+export interface Effects {
   /** The channels by name: functions of the host, or a built-in channel. */
-  channels: Record<string, EffectChannel | BuiltInChannel>;
+  channels: Record<string, EffectChannel | ChannelConfig>;
   /** How often an effect is tried, or asked about, before it is given up; 5 if absent. */
   ceiling?: number;
   /** How long a channel's answer is waited for; 30,000 if absent. */
@@ -395,7 +389,7 @@ export interface EffectOptions {
 }
 
 /** How a cell is run. */
-export interface ExecuteCellOptions {
+export interface CellOptions {
   /** The cell's name; never one that was used before. Without it the kernel makes one. */
   id?: string;
   /** Cancels the cell when it is aborted. */
@@ -498,7 +492,7 @@ export interface ZeroKernelResponse {
   /** The exact projection recorded by the terminal event; absent where the cell returned nothing. */
   value?: unknown;
   /** Why it did not complete. */
-  error?: ZeroKernelResponseError;
+  error?: ResponseError;
   /** What became of its effects. */
   effects: EffectsReport;
   /** Every handle that the value refers to. */
@@ -517,7 +511,7 @@ export interface ZeroKernelResponse {
 export type Outcome = "Completed" | "Cancelled" | "Failed";
 
 /** An error with the phase it happened in. */
-export interface ZeroKernelResponseError {
+export interface ResponseError {
   /** What went wrong. */
   kind: ErrorKind;
   /** What, and what to do next. */
@@ -657,7 +651,7 @@ export interface ZeroKernelEvent {
   /** How it ended. */
   outcome: Outcome;
   /** Why it did not complete. */
-  error?: ZeroKernelResponseError;
+  error?: ResponseError;
   /** What became of its effects. */
   disposition: Disposition;
   /** The session's state root. */
@@ -797,7 +791,7 @@ export interface StateEntry {
 }
 
 /** An error with what a caller needs to act: its kind, where, and what would have been accepted. */
-export interface KernelError {
+export interface ZeroKernelError {
   /** What went wrong. */
   kind: ErrorKind;
   /** One or two sentences for a person or a model: what, and what to do next. */
@@ -851,7 +845,7 @@ export interface Reconciled {
 }
 
 /** A built-in channel as a configuration file says it. */
-export type BuiltInChannel = { appendFile: { path: string } } | { command: { argv: string[]; probe?: string[]; cwd?: string; env?: Record<string, string>; timeoutMs?: number } };
+export type ChannelConfig = { appendFile: { path: string } } | { command: { argv: string[]; probe?: string[]; cwd?: string; env?: Record<string, string>; timeoutMs?: number } };
 
 /**
  * Every call of `z` that a cell can make.

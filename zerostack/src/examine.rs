@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use zero_contracts::files::Damage;
-use zero_contracts::{CancelToken, Digest, Error, ErrorKind, Event, FileEngine, ObjectStore, SessionName};
+use zero_contracts::{CancelToken, Digest, Error, ErrorKind, FileEngine, ObjectStore, SessionName, ZeroKernelEvent};
 
 use crate::config::{KernelConfig, Result};
 use crate::facts::Facts;
@@ -120,7 +120,7 @@ impl StoreReport {
             match sessions.events(&name, u32::MAX) {
                 Ok(events) => events
                     .into_iter()
-                    .for_each(|entry| self.look_at_event(entry.event, &name, objects, known)),
+                    .for_each(|entry| self.look_at_event(entry.handle.digest, &name, objects, known)),
                 Err(error) => self.lost.push(format!("the list of events of session {name}: {error}")),
             }
         }
@@ -138,7 +138,7 @@ impl StoreReport {
             return;
         }
         let event = objects.get(&digest).and_then(|bytes| {
-            serde_json::from_slice::<Event>(&bytes)
+            serde_json::from_slice::<ZeroKernelEvent>(&bytes)
                 .map_err(|e| Error::new(ErrorKind::Corrupt, format!("it is not an event: {e}")))
         });
         let event = match event {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use zero_contracts::{Budgets, CancelToken, CellId, Error, ErrorKind, Plan, Response, WorkspacePath};
+use zero_contracts::{Budgets, CancelToken, CellId, Error, ErrorKind, Plan, WorkspacePath, ZeroKernelResponse};
 
 use crate::admission::Admitted;
 use crate::cell::{Cell, CellCalls, CellStart};
@@ -53,12 +53,12 @@ fn check_size(source: &str, budgets: &Budgets) -> Result<()> {
 
 impl ZeroKernel {
     /// Runs a cell with the kernel's budgets and no input. Blocks until its one response.
-    pub fn execute_cell(&self, source: &str) -> Response {
+    pub fn execute_cell(&self, source: &str) -> ZeroKernelResponse {
         self.execute_cell_with(source, CellOptions::default())
     }
 
     /// Runs a cell. Blocks until its one response; every failure is told there.
-    pub fn execute_cell_with(&self, source: &str, options: CellOptions) -> Response {
+    pub fn execute_cell_with(&self, source: &str, options: CellOptions) -> ZeroKernelResponse {
         let started = Instant::now();
         let id = options.id.clone().unwrap_or_else(new_cell_id);
         let session = &self.scope.session;
@@ -86,7 +86,7 @@ impl ZeroKernel {
         plan_within(source, &self.kernel.config.budgets)
     }
 
-    fn reject(&self, id: CellId, source: &str, error: Error, started: Instant) -> Response {
+    fn reject(&self, id: CellId, source: &str, error: Error, started: Instant) -> ZeroKernelResponse {
         let rejected = Rejected {
             session: &self.scope.session,
             id,
@@ -144,7 +144,7 @@ impl ZeroKernel {
         head: Head,
         token: &CancelToken,
         started: Instant,
-    ) -> Response {
+    ) -> ZeroKernelResponse {
         let spec = FrameSpec {
             source: source.to_owned(),
             input: options

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use zero_contracts::files::Damage;
-use zero_contracts::{CancelToken, Error, Handle, HandleKind, SessionName};
+use zero_contracts::{CancelToken, Digest, Error, Handle, HandleKind, SessionName, ZeroKernelEvent};
 
 use crate::config::Result;
 use crate::evidence::{self, ExportedChain, ExportedEvent, Receipt, ReceiptSchema, Verdict, Verification};
@@ -40,15 +40,20 @@ impl ZeroKernel {
         self.kernel.sessions.names()
     }
 
+    /// Returns an event.
+    ///
+    /// # Errors
+    /// `invalid_input` for another handle; `not_found`, `corrupt`, `io`.
+    pub fn event(&self, event: &Handle) -> Result<ZeroKernelEvent> {
+        self.kernel.event(&event_digest(event)?)
+    }
+
     /// Exports an event as a file that [`evidence::verify`] checks with nothing else.
     ///
     /// # Errors
     /// `invalid_input` for another handle; `not_found`, `corrupt`, `io`.
     pub fn export_event(&self, event: &Handle) -> Result<ExportedEvent> {
-        if event.kind != HandleKind::Event {
-            return Err(Error::invalid(format!("`{event}` does not name an event")).with_path("event"));
-        }
-        ExportedEvent::of_bytes(&self.kernel.objects.get(&event.digest)?)
+        ExportedEvent::of_bytes(&self.kernel.objects.get(&event_digest(event)?)?)
     }
 
     /// Issues a portable receipt for each effect that the cell of an event committed; none if it committed nothing.
@@ -56,10 +61,7 @@ impl ZeroKernel {
     /// # Errors
     /// `invalid_input` for another handle; `not_found`, `corrupt`, `io`.
     pub fn receipts(&self, event: &Handle, schema: ReceiptSchema, issuer: &str) -> Result<Vec<Receipt>> {
-        if event.kind != HandleKind::Event {
-            return Err(Error::invalid(format!("`{event}` does not name an event")).with_path("event"));
-        }
-        Receipt::of_event(schema, issuer, event, &self.kernel.event(&event.digest)?)
+        Receipt::of_event(schema, issuer, event, &self.event(event)?)
     }
 
     /// Checks every stored object and journal frame, and the chain of every session, or of one. With `key` (64 hexadecimal
@@ -68,13 +70,13 @@ impl ZeroKernel {
     /// # Errors
     /// `io`, `busy`, and `corrupt` for a database that cannot be read; `cancelled` and `deadline` from the token. What is
     /// damaged is not an error but the answer.
-    pub fn verify_store(
+    pub fn verify(
         &self,
         only: Option<&SessionName>,
         key: Option<&str>,
         token: &CancelToken,
     ) -> Result<StoreVerification> {
-        let damage = self.verify(token)?;
+        let damage = self.kernel.files.verify(token)?;
         let mut chains = Vec::new();
         for session in self.sessions()? {
             token.check()?;
@@ -110,7 +112,7 @@ impl ZeroKernel {
         let events = entries
             .iter()
             .rev()
-            .map(|entry| ExportedEvent::of_bytes(&kernel.objects.get(&entry.event)?))
+            .map(|entry| ExportedEvent::of_bytes(&kernel.objects.get(&entry.handle.digest)?))
             .collect::<Result<Vec<_>>>()?;
         Ok(ExportedChain::new(session.clone(), pruned, events))
     }
@@ -141,4 +143,14 @@ impl ZeroKernel {
         }
         Ok(verification)
     }
+}
+
+/// The digest that the handle of an event names.
+pub(crate) fn event_digest(event: &Handle) -> Result<Digest> {
+    if event.kind == HandleKind::Event {
+        return Ok(event.digest);
+    }
+    Err(Error::invalid(format!("`{event}` does not name an event"))
+        .with_path("event")
+        .with_accepted(["z://event/<64 hexadecimal digits>"]))
 }

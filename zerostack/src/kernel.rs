@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use zero_contracts::{
-    CancelToken, CellId, Digest, Error, ErrorKind, Event, FileEngine, ObjectStore, SessionName, SourceView,
-    StructureEngine, TokenEngine,
+    CancelToken, CellId, Digest, Error, ErrorKind, FileEngine, ObjectStore, SessionName, SourceView, StructureEngine,
+    TokenEngine, ZeroKernelEvent,
 };
 
 use crate::admission::{Admission, Scope};
@@ -15,7 +15,7 @@ use crate::engines;
 use crate::frame;
 use crate::location;
 use crate::outbox::Outbox;
-use crate::sessions::{EventEntry, Sessions};
+use crate::sessions::{LogEntry, Sessions};
 use crate::subscribe::{EventStream, Subscribers};
 use crate::targets::Places;
 
@@ -213,25 +213,9 @@ impl ZeroKernel {
     ///
     /// # Errors
     /// `corrupt`, `io`, `busy`.
-    pub fn log(&self, limit: u32) -> Result<Vec<EventEntry>> {
+    pub fn log(&self, limit: u32) -> Result<Vec<LogEntry>> {
         self.kernel.sessions.catch_up(&*self.kernel.files)?;
         self.kernel.sessions.events(&self.scope.session, limit)
-    }
-
-    /// Returns an event by its digest.
-    ///
-    /// # Errors
-    /// `not_found`, `corrupt`.
-    pub fn event(&self, event: &Digest) -> Result<Event> {
-        self.kernel.event(event)
-    }
-
-    /// Checks every stored object and journal frame; the answer lists what is damaged.
-    ///
-    /// # Errors
-    /// `io`; `cancelled` and `deadline` from the token.
-    pub fn verify(&self, token: &CancelToken) -> Result<Vec<zero_contracts::files::Damage>> {
-        self.kernel.files.verify(token)
     }
 
     /// Returns the kernel's object store: reads handles from outside a cell.
@@ -272,7 +256,7 @@ impl Kernel {
         Ok(self.no_view.get_or_init(|| why).clone())
     }
 
-    pub(crate) fn event(&self, event: &Digest) -> Result<Event> {
+    pub(crate) fn event(&self, event: &Digest) -> Result<ZeroKernelEvent> {
         serde_json::from_slice(&self.objects.get(event)?)
             .map_err(|e| Error::new(ErrorKind::Corrupt, format!("{event} is not an event: {e}")))
     }

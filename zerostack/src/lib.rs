@@ -35,7 +35,7 @@
 //! | --- | --- |
 //! | a workspace, its budgets, and what the host allows | [`KernelConfig`], [`Policy`], [`Effects`] |
 //! | a cell: its input, deadline, cancellation and streamed output | [`CellOptions`], [`Interrupt`] |
-//! | what came of it | [`contracts::Response`]; [`ZeroKernel::event`], [`ZeroKernel::log`], [`ZeroKernel::events`] |
+//! | what came of it | [`contracts::ZeroKernelResponse`]; [`ZeroKernel::event`], [`ZeroKernel::log`], [`ZeroKernel::events`] |
 //! | taking it back | [`ZeroKernel::undo`] |
 //! | facts of the session | [`ZeroKernel::session`], [`Session`] |
 //! | telling a model how to write cells | [`instructions`], [`schemas`] |
@@ -91,6 +91,6 @@ pub use migrate::{Migrated, migrate};
 pub use outbox::Effects;
 pub use record::canonical_json;
 pub use session::Session;
-pub use sessions::EventEntry;
+pub use sessions::LogEntry;
 pub use subscribe::{EventStream, RecordedEvent};
 pub use zero_contracts as contracts;

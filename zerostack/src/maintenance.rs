@@ -40,7 +40,7 @@ impl ZeroKernel {
     /// # Errors
     /// `busy` while cells live, in whatever process; `cancelled` and `deadline` from the token; `corrupt`, `io`.
     #[tracing::instrument(level = "debug", skip_all)]
-    pub fn collect(&self, options: &GcOptions, token: &CancelToken) -> Result<GcReport> {
+    pub fn gc(&self, options: &GcOptions, token: &CancelToken) -> Result<GcReport> {
         let kernel = &*self.kernel;
         kernel.recover_if_free(token)?;
         kernel.sessions.catch_up(&*kernel.files)?;

@@ -101,10 +101,8 @@ mod tests {
             let chain = kernel.verify_chain(&SessionName::new(name).unwrap(), None).unwrap();
             assert!(chain.valid, "{chain:#?}");
         }
-        let first = kernel.log(10).unwrap().pop().unwrap().event;
-        let undone = kernel
-            .undo(&zero_contracts::Handle::event(first), &UndoOptions::default())
-            .unwrap();
+        let first = kernel.log(10).unwrap().pop().unwrap().handle;
+        let undone = kernel.undo(&first, &UndoOptions::default()).unwrap();
         assert!(undone.conflicts.is_empty(), "{undone:#?}");
         assert_eq!(
             std::fs::read_to_string(old.root.path().join("a")).unwrap(),

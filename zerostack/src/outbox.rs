@@ -50,7 +50,7 @@ use zero_contracts::files::{CommitRecord, Durability};
 use zero_contracts::{Error, ErrorKind, FileEngine, ObjectStore, Result};
 
 pub use append_file::AppendFile;
-pub use channel::{ChannelFuture, Dispatch, DispatchError, EffectChannel, Probed};
+pub use channel::{ChannelFuture, DispatchError, EffectCall, EffectChannel, Probed};
 pub use command::CommandChannel;
 pub use config::{ChannelConfig, EffectGate, EffectStep, Effects};
 pub use dispatch::Reconciled;

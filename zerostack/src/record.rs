@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use serde_json::Value;
 use zero_contracts::files::Durability;
-use zero_contracts::{CellId, Digest, Error, ErrorKind, Event, Handle, SessionName};
+use zero_contracts::{CellId, Digest, Error, ErrorKind, Handle, SessionName, ZeroKernelEvent};
 
 use crate::config::Result;
 use crate::kernel::Kernel;
@@ -23,7 +23,7 @@ pub fn canonical_json<T: Serialize>(value: &T) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// `budget`, `io`.
-pub(crate) fn store_event(kernel: &Kernel, event: &mut Event) -> Result<Digest> {
+pub(crate) fn store_event(kernel: &Kernel, event: &mut ZeroKernelEvent) -> Result<Digest> {
     if let Some(key) = &kernel.config.signing_key {
         key.sign(event)?;
     }

@@ -2,7 +2,7 @@
 
 use zero_contracts::files::{OpenTransaction, Recovered, RecoveredOutcome};
 use zero_contracts::response::{Disposition, Phase, ResponseError};
-use zero_contracts::{CancelToken, CellId, Epoch, Error, ErrorKind, Event, Handle};
+use zero_contracts::{CancelToken, CellId, Epoch, Error, ErrorKind, Handle, ZeroKernelEvent};
 use zero_supervisor::lease::Lease;
 
 use crate::cell::{Cell, lock};
@@ -74,7 +74,7 @@ impl Kernel {
             ErrorKind::Internal,
             "the host died before this cell was committed; everything was taken back",
         );
-        let mut event = Event::blank(dead.session.clone(), dead.cell.clone(), now_ms());
+        let mut event = ZeroKernelEvent::blank(dead.session.clone(), dead.cell.clone(), now_ms());
         event.error = Some(ResponseError::new(error, Phase::Running));
         event.disposition = Disposition::Restored;
         (event.state.before, event.state.after) = (head.state, head.state);

@@ -10,7 +10,9 @@ use zero_contracts::event::HostAct;
 use zero_contracts::response::{EffectsReport, Outcome, Protocol, StateChange};
 use zero_contracts::state::{StateEntry, StateRequest, StateResult};
 use zero_contracts::tokens::{ProjectText, TextKind};
-use zero_contracts::{CancelToken, Error, ErrorKind, Event, Handle, JsonValue, Response, SessionName};
+use zero_contracts::{
+    CancelToken, Error, ErrorKind, Handle, JsonValue, SessionName, ZeroKernelEvent, ZeroKernelResponse,
+};
 
 use crate::admission::Scope;
 use crate::cell::{Cell, CellStart};
@@ -50,7 +52,7 @@ impl ZeroKernel {
             );
         }
         let cell = new_cell_id();
-        let mut event = Event::blank(name.clone(), cell.clone(), now_ms());
+        let mut event = ZeroKernelEvent::blank(name.clone(), cell.clone(), now_ms());
         event.outcome = Outcome::Completed;
         event.act = Some(HostAct::Fork {
             from: self.scope.session.clone(),
@@ -183,7 +185,7 @@ impl Session {
     ///
     /// # Errors
     /// `not_found` if the event or its value was collected; `corrupt`, `io`, `busy`.
-    pub fn last_response(&self) -> Result<Option<Response>> {
+    pub fn last_response(&self) -> Result<Option<ZeroKernelResponse>> {
         let kernel = &self.0.kernel;
         let mut at = kernel.begin(self.name(), &self.0.host_token())?.event;
         while let Some(digest) = at {
@@ -219,7 +221,7 @@ impl Session {
 }
 
 /// Puts a response together from the event that records it.
-fn response_of(kernel: &Kernel, event: Event, handle: Handle) -> Result<Response> {
+fn response_of(kernel: &Kernel, event: ZeroKernelEvent, handle: Handle) -> Result<ZeroKernelResponse> {
     let value = match &event.value {
         None => None,
         Some(digest) => Some(JsonValue(
@@ -242,7 +244,7 @@ fn response_of(kernel: &Kernel, event: Event, handle: Handle) -> Result<Response
             shown.text
         }
     };
-    Ok(Response {
+    Ok(ZeroKernelResponse {
         protocol: Protocol::ZeroKernel,
         outcome: event.outcome,
         value,

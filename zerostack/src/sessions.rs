@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use zero_contracts::files::CommitRecord;
-use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, FileEngine, SessionName};
+use zero_contracts::{CancelToken, CellId, Digest, Error, ErrorKind, FileEngine, Handle, SessionName};
 
 use crate::config::Result;
 
@@ -30,11 +30,11 @@ pub struct Head {
 
 /// One event of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EventEntry {
+pub struct LogEntry {
     /// The cell.
     pub cell: CellId,
-    /// The event's digest.
-    pub event: Digest,
+    /// The event: [`ZeroKernel::event`](crate::ZeroKernel::event) returns it.
+    pub handle: Handle,
 }
 
 /// The database's file in the store.
@@ -408,7 +408,7 @@ impl Sessions {
     ///
     /// # Errors
     /// `corrupt`, `io`, `busy`.
-    pub fn events(&self, session: &SessionName, limit: u32) -> Result<Vec<EventEntry>> {
+    pub fn events(&self, session: &SessionName, limit: u32) -> Result<Vec<LogEntry>> {
         let connection = self.connection();
         let mut query = connection
             .prepare_cached("SELECT cell, digest FROM events WHERE session = ?1 ORDER BY id DESC LIMIT ?2")
@@ -421,9 +421,9 @@ impl Sessions {
         rows.map(|row| {
             let (cell, event) = row.map_err(sql)?;
             let event = digest(Some(event))?.unwrap_or(Digest::from_bytes([0; 32]));
-            Ok(EventEntry {
+            Ok(LogEntry {
                 cell: CellId::new(cell)?,
-                event,
+                handle: Handle::event(event),
             })
         })
         .collect()
@@ -532,7 +532,7 @@ mod tests {
             .events(&session, 10)
             .unwrap()
             .into_iter()
-            .map(|entry| entry.event)
+            .map(|entry| entry.handle.digest)
             .collect();
         assert_eq!(left, [event(8), event(7)]);
         assert_eq!(

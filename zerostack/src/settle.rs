@@ -15,7 +15,8 @@ use zero_contracts::response::{
 };
 use zero_contracts::tokens::{ProjectText, TextKind};
 use zero_contracts::{
-    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Event, Handle, JsonValue, Response, SessionName,
+    CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Handle, JsonValue, SessionName, ZeroKernelEvent,
+    ZeroKernelResponse,
 };
 
 use crate::cell::{Cell, lock};
@@ -66,14 +67,14 @@ impl Failure {
 
 /// What a response and its event share while they are put together.
 struct Report {
-    event: Event,
+    event: ZeroKernelEvent,
     value: Option<JsonValue>,
     console: String,
     effects: EffectsReport,
 }
 
 /// Answers for a cell that never ran.
-pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
+pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> ZeroKernelResponse {
     let Rejected {
         session,
         id,
@@ -102,7 +103,12 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> Response {
 
 /// Ends what the host did by itself: the changes that the cell holds are published, or taken back. `conflicts` are told
 /// whatever becomes of it.
-pub(crate) fn settle_act(cell: &Cell, act: HostAct, conflicts: Vec<PathConflict>, token: &CancelToken) -> Response {
+pub(crate) fn settle_act(
+    cell: &Cell,
+    act: HostAct,
+    conflicts: Vec<PathConflict>,
+    token: &CancelToken,
+) -> ZeroKernelResponse {
     let started = Instant::now();
     let mut report = Report {
         event: blank_event(&cell.session, &cell.id, None),
@@ -123,7 +129,13 @@ pub(crate) fn settle_act(cell: &Cell, act: HostAct, conflicts: Vec<PathConflict>
 }
 
 /// Ends a cell whose frame is gone and whose calls have all returned.
-pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &CancelToken, started: Instant) -> Response {
+pub(crate) fn settle(
+    cell: &Cell,
+    source: &str,
+    ended: FrameOutcome,
+    host: &CancelToken,
+    started: Instant,
+) -> ZeroKernelResponse {
     let kernel = &*cell.kernel;
     let counts = cell.runs.wait_empty(kernel.config.grace);
     let mut report = Report {
@@ -171,7 +183,7 @@ pub(crate) fn settle(cell: &Cell, source: &str, ended: FrameOutcome, host: &Canc
 /// Decides whether the cell completes, and with which value.
 fn judge(
     cell: &Cell,
-    event: &Event,
+    event: &ZeroKernelEvent,
     ended: FrameOutcome,
     counts: zero_supervisor::Counts,
     host: &CancelToken,
@@ -459,10 +471,10 @@ fn record(kernel: &Kernel, report: &mut Report) -> Option<Handle> {
     recorded.ok()
 }
 
-fn blank_event(session: &SessionName, id: &CellId, source: Option<&str>) -> Event {
-    Event {
+fn blank_event(session: &SessionName, id: &CellId, source: Option<&str>) -> ZeroKernelEvent {
+    ZeroKernelEvent {
         source: source.map(|source| Digest::of(source.as_bytes())),
-        ..Event::blank(session.clone(), id.clone(), now_ms())
+        ..ZeroKernelEvent::blank(session.clone(), id.clone(), now_ms())
     }
 }
 
@@ -548,7 +560,7 @@ impl Report {
         store_event(kernel, &mut self.event)
     }
 
-    fn into_response(self, kernel: &Kernel, event: Option<Handle>) -> Response {
+    fn into_response(self, kernel: &Kernel, event: Option<Handle>) -> ZeroKernelResponse {
         if let Some(event) = event {
             kernel.subscribers.publish(event, &self.event);
         }
@@ -558,7 +570,7 @@ impl Report {
             console,
             effects,
         } = self;
-        Response {
+        ZeroKernelResponse {
             protocol: Protocol::ZeroKernel,
             outcome: recorded.outcome,
             value,

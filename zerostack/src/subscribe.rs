@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use zero_contracts::{Event, Handle};
+use zero_contracts::{Handle, ZeroKernelEvent};
 
 use crate::cell::lock;
 
@@ -21,7 +21,7 @@ pub struct RecordedEvent {
     /// Its handle: `z://event/…`.
     pub handle: Handle,
     /// The event itself.
-    pub event: Event,
+    pub event: ZeroKernelEvent,
 }
 
 /// The events recorded since the subscription, in order. Dropping it ends the subscription.
@@ -81,7 +81,7 @@ impl Subscribers {
     }
 
     /// Tells everybody who listens.
-    pub(crate) fn publish(&self, handle: Handle, event: &Event) {
+    pub(crate) fn publish(&self, handle: Handle, event: &ZeroKernelEvent) {
         let mut subscribers = lock(&self.0);
         if subscribers.is_empty() {
             return;

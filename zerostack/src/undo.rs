@@ -3,10 +3,11 @@
 use zero_contracts::edit::{EditReceipt, ReceiptStatus};
 use zero_contracts::event::HostAct;
 use zero_contracts::response::Disposition;
-use zero_contracts::{Error, ErrorKind, Event, Handle, HandleKind, UndoOptions, UndoReport};
+use zero_contracts::{Error, ErrorKind, Handle, UndoOptions, UndoReport, ZeroKernelEvent};
 
 use crate::cell::lock;
 use crate::config::Result;
+use crate::history::event_digest;
 use crate::kernel::ZeroKernel;
 use crate::settle;
 
@@ -22,14 +23,10 @@ impl ZeroKernel {
     /// while it was taken back; `cancelled`, `corrupt`, `io`.
     #[tracing::instrument(level = "debug", skip_all, fields(event = %event))]
     pub fn undo(&self, event: &Handle, options: &UndoOptions) -> Result<UndoReport> {
-        if event.kind != HandleKind::Event {
-            return Err(Error::invalid(format!("`{event}` does not name an event"))
-                .with_path("event")
-                .with_accepted(["z://event/<64 hexadecimal digits>"]));
-        }
+        let digest = event_digest(event)?;
         let kernel = &self.kernel;
         let token = self.host_token();
-        let recorded = kernel.event(&event.digest)?;
+        let recorded = kernel.event(&digest)?;
         if recorded.disposition != Disposition::Committed {
             return Err(
                 Error::invalid("the cell committed no effects: there is nothing to take back").with_path("event"),
@@ -86,7 +83,7 @@ impl ZeroKernel {
 const TOLD_PATHS: usize = 20;
 
 /// Refuses a path that the cell changed nothing at or below: it is misspelt, and to do nothing would look like success.
-fn named_paths_were_changed(event: &Event, options: &UndoOptions) -> Result<()> {
+fn named_paths_were_changed(event: &ZeroKernelEvent, options: &UndoOptions) -> Result<()> {
     let changed = || event.receipts.iter().map(|receipt| &receipt.path);
     for path in options.paths.iter().flatten() {
         if !changed().any(|changed| changed.is_within(path)) {

@@ -104,7 +104,7 @@ const QUESTIONS: &[(&str, &[&str])] = &[
         "may an operation leave effects behind",
         &["Operation::may_have_effects"],
     ),
-    ("response of a cell that never ran", &["Response::rejected"]),
+    ("response of a cell that never ran", &["ZeroKernelResponse::rejected"]),
     ("paths an operation depends on", &["FileOperation::paths"]),
 ];
 

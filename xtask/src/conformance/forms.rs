@@ -23,8 +23,8 @@ const CONTRACT: &str = "contract.json";
 
 /// Messages that hosts get or give, and what they refer to.
 const MESSAGES: [&str; 11] = [
-    "Response",
-    "Event",
+    "ZeroKernelResponse",
+    "ZeroKernelEvent",
     "Error",
     "ErrorKind",
     "Operation",

@@ -16,12 +16,12 @@ use crate::cargo::workspace;
 
 /// Messages that the classes name; what they refer to comes with them.
 const ROOTS: [&str; 23] = [
-    "KernelOptions",
-    "ExecuteOptions",
+    "KernelConfig",
+    "CellOptions",
     "UndoOptions",
     "UndoReport",
-    "Response",
-    "Event",
+    "ZeroKernelResponse",
+    "ZeroKernelEvent",
     "StateEntry",
     "Error",
     "ErrorKind",
@@ -42,18 +42,10 @@ const ROOTS: [&str; 23] = [
 ];
 
 /// Names that TypeScript's users know by others.
-const RENAMED: [(&str, &str); 7] = [
-    ("ChannelConfig", "BuiltInChannel"),
-    ("Error", "KernelError"),
-    ("Response", "ZeroKernelResponse"),
-    ("Event", "ZeroKernelEvent"),
-    ("ResponseError", "ZeroKernelResponseError"),
-    ("KernelOptions", "ZeroKernelOptions"),
-    ("ExecuteOptions", "ExecuteCellOptions"),
-];
+const RENAMED: [(&str, &str); 1] = [("Error", "ZeroKernelError")];
 
 /// Types whose JSON form is written in code.
-const BY_HAND: [(&str, &str); 15] = [
+const BY_HAND: [(&str, &str); 18] = [
     ("String", "string"),
     ("str", "string"),
     ("bool", "boolean"),
@@ -69,24 +61,23 @@ const BY_HAND: [(&str, &str); 15] = [
     ("Content", "string | Uint8Array"),
     ("Protocol", "\"ZeroKernel\""),
     ("Epoch", "number"),
+    ("Expect", "string"),
+    ("LineRange", "[first: number, last: number]"),
+    ("ByteRange", "[start: number, end: number]"),
 ];
 
 /// Members whose value stays in JavaScript, or that it accepts in more forms than the addon does.
 const MEMBERS: [(&str, &str, &str); 10] = [
-    (
-        "EffectOptions",
-        "channels",
-        "Record<string, EffectChannel | BuiltInChannel>",
-    ),
-    ("KernelOptions", "root", "string | URL"),
-    ("KernelOptions", "store", "\"transient\" | string | URL"),
-    ("KernelOptions", "policy", "Policy"),
-    ("KernelOptions", "mounts", "Record<string, Mount>"),
-    ("KernelOptions", "signingKey", "string | Uint8Array"),
-    ("ExecuteOptions", "signal", "AbortSignal"),
-    ("ExecuteOptions", "interrupt", "Interrupt"),
-    ("ExecuteOptions", "onOutput", "(output: Output) => void"),
-    ("ExecuteOptions", "input", "Record<string, unknown>"),
+    ("Effects", "channels", "Record<string, EffectChannel | ChannelConfig>"),
+    ("KernelConfig", "root", "string | URL"),
+    ("KernelConfig", "store", "\"transient\" | string | URL"),
+    ("KernelConfig", "policy", "Policy"),
+    ("KernelConfig", "mounts", "Record<string, Mount>"),
+    ("KernelConfig", "signingKey", "string | Uint8Array"),
+    ("CellOptions", "signal", "AbortSignal"),
+    ("CellOptions", "interrupt", "Interrupt"),
+    ("CellOptions", "onOutput", "(output: Output) => void"),
+    ("CellOptions", "input", "Record<string, unknown>"),
 ];
 
 /// Where definitions are looked for: a message of the contracts goes before anything of its name elsewhere.
@@ -294,6 +285,10 @@ impl Declared {
                         })
                     }
                     ("Box" | "Arc", [inner]) => self.type_of(inner),
+                    ("Streams", [inner]) => {
+                        let inner = self.type_of(inner)?;
+                        Ok(format!("{{ stdout: {inner}; stderr: {inner} }}"))
+                    }
                     ("BTreeMap", [key, value]) => {
                         let (key, value) = (self.type_of(key)?, self.type_of(value)?);
                         Ok(match key.as_str() {

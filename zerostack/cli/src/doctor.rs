@@ -113,7 +113,10 @@ fn supervisor() -> Result<String, String> {
 }
 
 /// Runs a cell in a temporary workspace.
-fn cell(source: &str, is_well: impl FnOnce(&zerostack::contracts::Response) -> bool) -> Result<String, String> {
+fn cell(
+    source: &str,
+    is_well: impl FnOnce(&zerostack::contracts::ZeroKernelResponse) -> bool,
+) -> Result<String, String> {
     let workspace = Scratch::new()?;
     let kernel = workspace.kernel().map_err(|e| e.to_string())?;
     let response = kernel.execute_cell(source);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 use zerostack::contracts::response::Outcome;
-use zerostack::contracts::{CancelToken, Error, Response};
+use zerostack::contracts::{CancelToken, Error, ZeroKernelResponse};
 use zerostack::{CellOptions, ZeroKernel};
 
 use crate::effects::Channels;
@@ -17,7 +17,7 @@ use crate::{Workspace, fail, print, source};
 /// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
 fn reject(error: Error) -> ExitCode {
     eprintln!("zero-kernel: {error}");
-    print(&Response::rejected(error));
+    print(&ZeroKernelResponse::rejected(error));
     ExitCode::from(1)
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use zerostack::ZeroKernel;
 use zerostack::contracts::event::HostAct;
 use zerostack::contracts::response::Disposition;
-use zerostack::contracts::{Error, Event, Handle};
+use zerostack::contracts::{Error, Handle, ZeroKernelEvent};
 
 use crate::{Workspace, fail, print};
 
@@ -52,7 +52,7 @@ impl Log {
         }
         let entries = kernel.log(self.limit)?.into_iter();
         // A damaged event hides none of the others.
-        let events = entries.map(|entry| (Handle::event(entry.event), entry.cell, kernel.event(&entry.event)));
+        let events = entries.map(|entry| (entry.handle, entry.cell, kernel.event(&entry.handle)));
         if self.json {
             let events: Vec<_> = events
                 .map(|(handle, cell, event)| match event {
@@ -77,7 +77,7 @@ impl Log {
 }
 
 /// One event in a few lines.
-fn readable(handle: &Handle, event: &Event) -> String {
+fn readable(handle: &Handle, event: &ZeroKernelEvent) -> String {
     let mut text = format!("{handle}\n    {}  {}", time(event.at_ms), event.cell);
     text += &match &event.act {
         Some(act) => format!("  by the host: {}", what_the_host_did(act)),

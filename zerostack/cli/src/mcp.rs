@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncRead, ReadBuf};
 use zerostack::contracts::json::from_value;
 use zerostack::contracts::response::Outcome;
-use zerostack::contracts::{CancelToken, Response};
+use zerostack::contracts::{CancelToken, ZeroKernelResponse};
 use zerostack::{CellOptions, ZeroKernel, instructions};
 
 use crate::{Workspace, fail};
@@ -149,7 +149,11 @@ impl Drop for Cancel {
 
 impl Server {
     /// Runs one cell on a thread of its own; progress and cancellation are looked after meanwhile.
-    async fn execute(&self, cell: ExecuteCell, context: RequestContext<RoleServer>) -> Result<Response, ErrorData> {
+    async fn execute(
+        &self,
+        cell: ExecuteCell,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ZeroKernelResponse, ErrorData> {
         let cancel = Cancel(self.end.child(None));
         let options = CellOptions {
             cancel: Some(cancel.0.clone()),
@@ -217,14 +221,14 @@ impl ServerHandler for Server {
         let response = match from_value::<ExecuteCell>(arguments) {
             Ok(cell) => self.execute(cell, context).await?,
             // The model reads what was wrong as it reads any other answer.
-            Err(error) => Response::rejected(error),
+            Err(error) => ZeroKernelResponse::rejected(error),
         };
         Ok(result(&response)?.into())
     }
 }
 
 /// The response as a tool's result: its JSON is the text, once, so that it costs its tokens once.
-fn result(response: &Response) -> Result<CallToolResult, ErrorData> {
+fn result(response: &ZeroKernelResponse) -> Result<CallToolResult, ErrorData> {
     let text = serde_json::to_string(response).map_err(|why| ErrorData::internal_error(why.to_string(), None))?;
     let content = vec![rmcp::model::ContentBlock::text(text)];
     Ok(match response.outcome {

@@ -35,7 +35,7 @@ impl Gc {
             .workspace
             .config()
             .and_then(ZeroKernel::open)
-            .and_then(|kernel| kernel.collect(&options, &CancelToken::new()));
+            .and_then(|kernel| kernel.gc(&options, &CancelToken::new()));
         match done {
             Ok(report) => {
                 print(&report);

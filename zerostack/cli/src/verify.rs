@@ -65,7 +65,7 @@ impl Verify {
         }
         let only = self.session.as_ref().map(SessionName::new).transpose()?;
         let kernel = ZeroKernel::open(config)?;
-        let verification = kernel.verify_store(only.as_ref(), self.key.as_deref(), &CancelToken::new())?;
+        let verification = kernel.verify(only.as_ref(), self.key.as_deref(), &CancelToken::new())?;
         print(&verification);
         Ok(verification.valid)
     }

@@ -70,13 +70,13 @@ class ZeroKernel {
   /** Kept alive with the kernel: the other side holds it weakly. */
   #asked;
 
-  constructor(options) {
-    if (options instanceof Fork) {
-      this.#native = options.native;
-      this.#asked = options.asked;
+  constructor(config) {
+    if (config instanceof Fork) {
+      this.#native = config.native;
+      this.#asked = config.asked;
       return;
     }
-    const { root, ...rest } = record(options, 'options');
+    const { root, ...rest } = record(config, 'config');
     if (root === undefined) throw misuse('root is missing: the directory that cells work in', 'root');
     const mounted = mounts(record(rest.mounts, 'mounts'));
     this.#asked = asker(rest, mounted.functions);
@@ -124,8 +124,8 @@ class ZeroKernel {
     return interrupt === undefined ? started.answer : interrupt[WATCH](started);
   }
 
-  async plan(source) {
-    return this.#call('plan', { source: string(source, 'source', 'the body of the cell') });
+  async planCell(source) {
+    return this.#call('planCell', { source: string(source, 'source', 'the body of the cell') });
   }
 
   undo(event, options) {
@@ -136,9 +136,9 @@ class ZeroKernel {
     return new Session((method, args) => this.#call(`session.${method}`, args));
   }
 
-  async fork(name, options) {
+  async forkSession(name, options) {
     const { attached = false, ...rest } = record(options, 'options');
-    const started = this.#start('fork', { name, attached, ...rest });
+    const started = this.#start('forkSession', { name, attached, ...rest });
     await started.answer;
     return new ZeroKernel(new Fork(started.made(), this.#asked));
   }
@@ -157,7 +157,7 @@ class ZeroKernel {
 
   events(options) {
     const { persistent = true, ...rest } = record(options, 'options');
-    return new Events((told) => this.#start('events', rest, { told, holds: persistent }));
+    return new EventStream((told) => this.#start('events', rest, { told, holds: persistent }));
   }
 
   reconcile() {
@@ -180,12 +180,13 @@ class ZeroKernel {
     return this.#call('retryEffect', { handle });
   }
 
-  log(options) {
-    return this.#call('log', options);
+  async log(options) {
+    const entries = await this.#call('log', options);
+    return entries.map((entry) => (entry.error === undefined ? entry : { ...entry, error: new ZeroKernelError(entry.error) }));
   }
 
-  event(handle) {
-    return this.#call('event', { handle });
+  event(event) {
+    return this.#call('event', { event });
   }
 
   async object(handle) {
@@ -197,8 +198,8 @@ class ZeroKernel {
     return this.#call('sessions');
   }
 
-  exportEvent(handle) {
-    return this.#call('exportEvent', { handle });
+  exportEvent(event) {
+    return this.#call('exportEvent', { event });
   }
 
   exportChain() {
@@ -215,9 +216,9 @@ class ZeroKernel {
     return this.#startUnless(signal, 'verify', rest);
   }
 
-  async collect(options) {
+  async gc(options) {
     const { signal, ...rest } = record(options, 'options');
-    return this.#startUnless(signal, 'collect', rest);
+    return this.#startUnless(signal, 'gc', rest);
   }
 
   shutdown(options) {
@@ -228,12 +229,12 @@ class ZeroKernel {
     await this.shutdown();
   }
 
-  static async migrate(options) {
-    return new ZeroKernel(options).#call('migrate');
+  static async migrate(config) {
+    return new ZeroKernel(config).#call('migrate');
   }
 
-  static async examine(options) {
-    return new ZeroKernel(options).#call('examine');
+  static async examine(config) {
+    return new ZeroKernel(config).#call('examine');
   }
 
   static async verifyEvidence(file, options) {
@@ -319,7 +320,7 @@ class Interrupt {
 }
 
 /** Events as they are recorded, for one reader. What it has not read yet waits here. */
-class Events {
+class EventStream {
   /** Settles when nothing that is recorded from then on is missed. */
   ready;
   #started;

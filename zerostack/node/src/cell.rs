@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use zerostack::contracts::{Budgets, CellId, Content, WorkspacePath};
-use zerostack::{CellOptions, Output, OutputStream};
+use zerostack::{Output, OutputStream};
 
 use crate::mailbox::{Call, Topic};
 
@@ -21,13 +21,13 @@ pub struct ExecuteCell {
     pub source: String,
     /// How it is run.
     #[serde(default)]
-    pub options: ExecuteOptions,
+    pub options: CellOptions,
 }
 
 /// How a cell is run.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct ExecuteOptions {
+pub struct CellOptions {
     /// The cell's name; never one that was used before. Without it the kernel makes one.
     id: Option<CellId>,
     /// Cancels the cell when it is aborted.
@@ -52,10 +52,10 @@ pub struct ExecuteOptions {
     on_output: bool,
 }
 
-impl ExecuteOptions {
+impl CellOptions {
     /// The kernel's options for this call.
-    pub fn options(self, call: &Call) -> CellOptions {
-        CellOptions {
+    pub fn options(self, call: &Call) -> zerostack::CellOptions {
+        zerostack::CellOptions {
             id: self.id,
             timeout: self.timeout_ms.map(Duration::from_millis),
             budgets: self.budgets,

@@ -6,17 +6,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use zerostack::Effects;
 use zerostack::contracts::json::from_value;
 use zerostack::contracts::{CancelToken, CellId, Epoch, Error, Handle, SessionName};
-use zerostack::outbox::{ChannelConfig, ChannelFuture, Dispatch, DispatchError, EffectChannel, Probed};
+use zerostack::outbox::{self, ChannelConfig, ChannelFuture, DispatchError, EffectChannel, Probed};
 
 use crate::functions::Functions;
 
 /// Effects on the outside world that cells may ask for.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct EffectOptions {
+pub struct Effects {
     /// The channels by name: functions of the host, or a built-in channel.
     channels: BTreeMap<String, Value>,
     /// How often an effect is tried, or asked about, before it is given up; 5 if absent.
@@ -37,13 +36,13 @@ struct FunctionsOfChannel {
     probe: bool,
 }
 
-impl EffectOptions {
+impl Effects {
     /// Gives the kernel's configuration.
     ///
     /// # Errors
     /// `invalid_input` that names the channel.
-    pub fn effects(self, functions: &Functions) -> Result<Effects, Error> {
-        let mut effects = Effects::default();
+    pub fn effects(self, functions: &Functions) -> Result<zerostack::Effects, Error> {
+        let mut effects = zerostack::Effects::default();
         for (name, given) in self.channels {
             let channel: Result<Arc<dyn EffectChannel>, Error> = if given.get("dispatch").is_some() {
                 from_value::<FunctionsOfChannel>(given).map(|own| {
@@ -107,7 +106,7 @@ enum Answer {
 }
 
 impl Channel {
-    async fn ask(&self, function: &str, effect: &Dispatch) -> Answer {
+    async fn ask(&self, function: &str, effect: &outbox::EffectCall) -> Answer {
         let call = EffectCall {
             handle: &effect.handle,
             effect: &effect.effect,
@@ -131,7 +130,7 @@ impl Channel {
 impl EffectChannel for Channel {
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a outbox::EffectCall,
         _cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, Result<Value, DispatchError>> {
         Box::pin(async move {
@@ -143,7 +142,11 @@ impl EffectChannel for Channel {
         })
     }
 
-    fn probe<'a>(&'a self, effect: &'a Dispatch, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(
+        &'a self,
+        effect: &'a outbox::EffectCall,
+        _cancel: &'a CancelToken,
+    ) -> Option<ChannelFuture<'a, Probed>> {
         if !self.probe {
             return None;
         }

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use zerostack::ZeroKernel;
 use zerostack::contracts::effect::EffectState;
 use zerostack::contracts::json::from_text;
 use zerostack::contracts::{
-    CONTRACT_VERSION, CellId, Error, ErrorKind, Handle, Response, SessionName, UndoOptions, contract_digest,
+    CONTRACT_VERSION, CellId, Error, ErrorKind, Handle, SessionName, UndoOptions, ZeroKernelResponse, contract_digest,
 };
 use zerostack::outbox::EffectFilter;
-use zerostack::{KernelConfig, ZeroKernel};
 
 use crate::cell::ExecuteCell;
 use crate::functions::Functions;
 use crate::mailbox::{Call, Mailbox, Topic};
-use crate::options::KernelOptions;
+use crate::options::KernelConfig;
 use crate::upkeep;
 
 /// How long a subscription sleeps before it looks whether it is still wanted.
@@ -35,7 +35,7 @@ pub struct Host {
 }
 
 enum State {
-    Unopened(Box<KernelConfig>),
+    Unopened(Box<zerostack::KernelConfig>),
     Open(ZeroKernel),
     Closed,
 }
@@ -51,7 +51,7 @@ impl Host {
     /// # Errors
     /// `invalid_input` that names the option.
     pub fn new(options: &str, supervisor: &Path, mailbox: &Arc<Mailbox>, number: u32) -> Result<Self, Error> {
-        let options: KernelOptions = from_text(options)?;
+        let options: KernelConfig = from_text(options)?;
         let functions = Functions::new(mailbox, number);
         Ok(Self::of(State::Unopened(Box::new(
             options.config(supervisor, &functions)?,
@@ -99,10 +99,10 @@ impl Host {
                 let cell: ExecuteCell = from_text(arguments)?;
                 text(&match self.kernel() {
                     Ok(kernel) => kernel.execute_cell_with(&cell.source, cell.options.options(call)),
-                    Err(error) => Response::rejected(error),
+                    Err(error) => ZeroKernelResponse::rejected(error),
                 })
             }
-            "plan" => {
+            "planCell" => {
                 let Source { source } = from_text(arguments)?;
                 text(&self.kernel()?.plan_cell(&source)?)
             }
@@ -129,8 +129,8 @@ impl Host {
             }
             "session.lastResponse" => text(&self.kernel()?.session().last_response()?),
             "session.reset" => text(&self.kernel()?.session().reset()?),
-            "fork" => {
-                let Fork { name, attached } = from_text(arguments)?;
+            "forkSession" => {
+                let ForkSession { name, attached } = from_text(arguments)?;
                 let fork = self.kernel()?.fork_session(name, attached)?;
                 lock(&self.made).insert(call.number, Self::of(State::Open(fork)));
                 text(&())
@@ -273,7 +273,7 @@ struct Prefix {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fork {
+struct ForkSession {
     name: SessionName,
     #[serde(default)]
     attached: bool,
@@ -356,8 +356,8 @@ fn log(kernel: &ZeroKernel, limit: u32) -> Result<Vec<Value>, Error> {
     let entries = kernel.log(limit)?.into_iter();
     Ok(entries
         .map(|entry| {
-            let handle = Handle::event(entry.event);
-            match kernel.event(&entry.event) {
+            let handle = entry.handle;
+            match kernel.event(&handle) {
                 Ok(event) => json!({ "handle": handle, "event": event }),
                 Err(error) => json!({ "handle": handle, "cell": entry.cell, "error": error }),
             }

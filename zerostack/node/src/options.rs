@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use zerostack::StoreLocation;
 use zerostack::contracts::files::Durability;
 use zerostack::contracts::{Budgets, Error, SessionName};
 use zerostack::evidence::SigningKey;
-use zerostack::{Capture, Commands, ExternalReads, KernelConfig, StoreLocation};
 
-use crate::channel::EffectOptions;
+use crate::channel::Effects;
 use crate::functions::Functions;
 use crate::mount::MountOptions;
 
 /// How a kernel is opened.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KernelOptions {
+pub struct KernelConfig {
     /// The workspace: the directory that cells work in.
     root: PathBuf,
     /// The session whose state cells see and whose chain their events join; `default` if absent.
-    session_id: Option<SessionName>,
+    session: Option<SessionName>,
     /// Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
     /// with the kernel. Without it, one under the user's state directory.
     store: Option<PathBuf>,
@@ -33,12 +33,12 @@ pub struct KernelOptions {
     /// How long a command may take to obey a request to end before it is killed; 500 if absent.
     grace_ms: Option<u64>,
     /// What `z.read` may read outside the workspace: anything (the default), nothing, or what lies below directories.
-    external_reads: Option<ReadPermission>,
+    external_reads: Option<ExternalReads>,
     /// Whether `z.run` may run commands; it may by default.
-    commands: Option<Permission>,
+    commands: Option<Commands>,
     /// How effects of commands are captured: in a private view where this machine allows one (the default), in nothing else, or
     /// by comparing the tree before and after.
-    capture: Option<CaptureWanted>,
+    capture: Option<Capture>,
     /// Directories outside the workspace that commands may write to, beside the documented tool-chain caches.
     #[serde(default)]
     writable_paths: Vec<PathBuf>,
@@ -50,7 +50,7 @@ pub struct KernelOptions {
     #[serde(default)]
     policy: bool,
     /// Effects on the outside world that cells may ask for; none without it.
-    effects: Option<EffectOptions>,
+    effects: Option<Effects>,
     /// Further trees that cells see as `mount:NAME/path`, by name, and nothing can change.
     #[serde(default)]
     mounts: BTreeMap<String, MountOptions>,
@@ -60,8 +60,8 @@ pub struct KernelOptions {
 
 /// How effects of commands are captured.
 #[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-enum CaptureWanted {
+#[serde(rename_all = "snake_case")]
+enum Capture {
     PreferPrivate,
     RequirePrivate,
     Baseline,
@@ -70,33 +70,33 @@ enum CaptureWanted {
 /// `allow`, `deny`, or what lies below these directories.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "\"allow\", \"deny\" or a list of directories")]
-enum ReadPermission {
-    Word(Permission),
+enum ExternalReads {
+    Word(Commands),
     Roots(Vec<PathBuf>),
 }
 
-/// Whether something may be done.
+/// Whether commands may be run.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Permission {
+enum Commands {
     Allow,
     Deny,
 }
 
-impl KernelOptions {
+impl KernelConfig {
     /// Gives the kernel's configuration.
     ///
     /// # Errors
     /// `invalid_input` that names the option.
-    pub fn config(self, supervisor: &Path, functions: &Functions) -> Result<KernelConfig, Error> {
-        let mut config = KernelConfig::new(self.root);
+    pub fn config(self, supervisor: &Path, functions: &Functions) -> Result<zerostack::KernelConfig, Error> {
+        let mut config = zerostack::KernelConfig::new(self.root);
         config.supervisor = Some(supervisor.to_owned());
         config.store = match self.store {
             None => config.store,
             Some(word) if word.as_os_str() == "transient" => StoreLocation::Transient,
             Some(path) => StoreLocation::At(path),
         };
-        if let Some(session) = self.session_id {
+        if let Some(session) = self.session {
             config.session = session;
         }
         if let Some(budgets) = self.budgets {
@@ -107,20 +107,20 @@ impl KernelOptions {
         }
         match self.external_reads {
             None => {}
-            Some(ReadPermission::Word(Permission::Allow)) => config.external_reads = ExternalReads::Allow,
-            Some(ReadPermission::Word(Permission::Deny)) => config.external_reads = ExternalReads::Deny,
-            Some(ReadPermission::Roots(roots)) => config.external_reads = ExternalReads::Roots(roots),
+            Some(ExternalReads::Word(Commands::Allow)) => config.external_reads = zerostack::ExternalReads::Allow,
+            Some(ExternalReads::Word(Commands::Deny)) => config.external_reads = zerostack::ExternalReads::Deny,
+            Some(ExternalReads::Roots(roots)) => config.external_reads = zerostack::ExternalReads::Roots(roots),
         }
         match self.commands {
             None => {}
-            Some(Permission::Allow) => config.commands = Commands::Allow,
-            Some(Permission::Deny) => config.commands = Commands::Deny,
+            Some(Commands::Allow) => config.commands = zerostack::Commands::Allow,
+            Some(Commands::Deny) => config.commands = zerostack::Commands::Deny,
         }
         match self.capture {
             None => {}
-            Some(CaptureWanted::PreferPrivate) => config.capture = Capture::PreferPrivate,
-            Some(CaptureWanted::RequirePrivate) => config.capture = Capture::RequirePrivate,
-            Some(CaptureWanted::Baseline) => config.capture = Capture::Baseline,
+            Some(Capture::PreferPrivate) => config.capture = zerostack::Capture::PreferPrivate,
+            Some(Capture::RequirePrivate) => config.capture = zerostack::Capture::RequirePrivate,
+            Some(Capture::Baseline) => config.capture = zerostack::Capture::Baseline,
         }
         config.writable_paths = self.writable_paths;
         if let Some(durability) = self.durability {

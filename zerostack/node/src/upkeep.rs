@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::json;
 use zerostack::contracts::json::from_text;
-use zerostack::contracts::{Error, Handle, HandleKind, SessionName};
+use zerostack::contracts::{Error, Handle, SessionName};
 use zerostack::evidence::{self, ReceiptSchema};
 use zerostack::{GcOptions, KernelConfig, ZeroKernel};
 
@@ -26,16 +26,16 @@ pub fn call(
         Ok(Some(match method {
             "verify" => {
                 let Verify { session, key } = from_text(arguments)?;
-                text(&open()?.verify_store(session.as_ref(), key.as_deref(), &call.cancel)?)?
+                text(&open()?.verify(session.as_ref(), key.as_deref(), &call.cancel)?)?
             }
-            "collect" => {
-                let Collect { keep_events } = from_text(arguments)?;
-                text(&open()?.collect(&GcOptions { keep_events }, &call.cancel)?)?
+            "gc" => {
+                let Gc { keep_events } = from_text(arguments)?;
+                text(&open()?.gc(&GcOptions { keep_events }, &call.cancel)?)?
             }
             "sessions" => text(&open()?.sessions()?)?,
             "event" => {
-                let Of { handle } = from_text(arguments)?;
-                text(&open()?.event(&of_kind(&handle, HandleKind::Event)?.digest)?)?
+                let OfEvent { event } = from_text(arguments)?;
+                text(&open()?.event(&event)?)?
             }
             "object" => {
                 let Of { handle } = from_text(arguments)?;
@@ -43,8 +43,8 @@ pub fn call(
                 text(&json!({ "base64": STANDARD.encode(bytes) }))?
             }
             "exportEvent" => {
-                let Of { handle } = from_text(arguments)?;
-                text(&open()?.export_event(&handle)?)?
+                let OfEvent { event } = from_text(arguments)?;
+                text(&open()?.export_event(&event)?)?
             }
             "exportChain" => text(&open()?.export_chain()?)?,
             "receipts" => {
@@ -84,13 +84,6 @@ pub fn call_alone(method: &str, arguments: &str) -> Result<String, Error> {
     }
 }
 
-fn of_kind(handle: &Handle, kind: HandleKind) -> Result<&Handle, Error> {
-    if handle.kind == kind {
-        return Ok(handle);
-    }
-    Err(Error::invalid(format!("`{handle}` does not name an event")).with_path("handle"))
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Verify {
@@ -100,8 +93,14 @@ struct Verify {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Collect {
+struct Gc {
     keep_events: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfEvent {
+    event: Handle,
 }
 
 #[derive(Deserialize)]

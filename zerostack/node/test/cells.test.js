@@ -113,7 +113,7 @@ test('misuse is refused by name, with what is accepted', async (t) => {
     [undefined, 'root'],
     [{ root, roote: 1 }, 'roote'],
     [{ root, policy: 'no' }, 'policy'],
-    [{ root, sessionId: '../x' }, 'sessionId'],
+    [{ root, session: '../x' }, 'session'],
     [{ root, budgets: { wallMs: -1 } }, 'budgets.wallMs'],
     [{ root, externalReads: 7 }, 'externalReads'],
   ]) {
@@ -121,7 +121,7 @@ test('misuse is refused by name, with what is accepted', async (t) => {
     assert.ok(why instanceof ZeroKernelError, JSON.stringify(options));
     assert.deepEqual([why.kind, why.path], ['invalid_input', path]);
   }
-  assert.ok(thrown(() => new ZeroKernel({ root, roote: 1 })).accepted.includes('sessionId'));
+  assert.ok(thrown(() => new ZeroKernel({ root, roote: 1 })).accepted.includes('session'));
 
   const kernel = new ZeroKernel({ root, store: 'transient' });
   for (const [call, path] of [

@@ -27,7 +27,7 @@ test('initialize and status say where the kernel works and what runs', async (t)
 test('a named session keeps its state in its store', async (t) => {
   const store = directory(t);
   const root = directory(t);
-  const open = (sessionId) => new ZeroKernel({ root, store, sessionId });
+  const open = (session) => new ZeroKernel({ root, store, session });
   await value(open('one'), "await z.state.set('n', 1)");
   assert.equal(await open('one').session().get('n'), 1);
   assert.equal(await open('two').session().get('n'), undefined);
@@ -55,12 +55,12 @@ test('the host reads and writes facts of the session', async (t) => {
 test('a fork goes its own way, and an attached one ends with its parent', async (t) => {
   const { kernel } = workspace(t, { a: '1' });
   await value(kernel, "await z.state.set('n', 1)");
-  const [attached, detached] = await Promise.all([kernel.fork('attached', { attached: true }), kernel.fork('detached')]);
+  const [attached, detached] = await Promise.all([kernel.forkSession('attached', { attached: true }), kernel.forkSession('detached')]);
   await value(attached, "await z.state.set('n', 2)");
   assert.deepEqual([await kernel.session().get('n'), await attached.session().get('n'), await detached.session().get('n')], [1, 2, 1]);
   assert.equal((await attached.status()).session, 'attached');
-  await assert.rejects(kernel.fork('detached'), { kind: 'conflict' });
-  await assert.rejects(kernel.fork('other', { detached: true }), { kind: 'invalid_input' });
+  await assert.rejects(kernel.forkSession('detached'), { kind: 'conflict' });
+  await assert.rejects(kernel.forkSession('other', { detached: true }), { kind: 'invalid_input' });
 
   const running = attached.executeCell('await new Promise(() => setTimeout(() => {}, 60_000))');
   await sleep(200);
@@ -72,12 +72,12 @@ test('a fork goes its own way, and an attached one ends with its parent', async 
 
 test('a plan names the calls of a cell without running it', async (t) => {
   const { kernel } = workspace(t, { a: '1' });
-  const plan = await kernel.plan("const text = await z.read('a'); await z.edit('a', { content: text })");
+  const plan = await kernel.planCell("const text = await z.read('a'); await z.edit('a', { content: text })");
   assert.deepEqual(plan.operations.map((planned) => planned.operation), ['read', 'edit']);
   assert.deepEqual(plan.operations[0].arguments, { listed: [{ literal: 'a' }] });
   assert.equal(plan.operations[1].location.line, 1);
-  await assert.rejects(kernel.plan('return ('), { kind: 'syntax' });
-  await assert.rejects(kernel.plan(7), { kind: 'invalid_input' });
+  await assert.rejects(kernel.planCell('return ('), { kind: 'syntax' });
+  await assert.rejects(kernel.planCell(7), { kind: 'invalid_input' });
 });
 
 test('undo takes back what a cell committed, whole or by path, and can be undone', async (t) => {

@@ -179,7 +179,7 @@ test('a search sees a version that has changed, and forks see the mounts of thei
   files.a = 'two';
   assert.equal(await value(kernel, count, { input: { word: 'two' } }), 1);
   assert.equal(await value(kernel, count, { input: { word: 'one' } }), 0);
-  const fork = await kernel.fork('other');
+  const fork = await kernel.forkSession('other');
   assert.equal(await value(fork, "return z.read('mount:m/a')"), 'two');
   assert.ok(asked.length > 0);
 });

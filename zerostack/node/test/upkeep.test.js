@@ -100,13 +100,13 @@ test('a damaged store is told: by verify, and by a look that opens no kernel', a
 test('a collection keeps as many events as it is told, and waits for nobody', async (t) => {
   const { kernel } = lasting(t);
   for (let n = 0; n < 4; n++) await value(kernel, `return ${n}`);
-  const report = await kernel.collect({ keepEvents: 2 });
+  const report = await kernel.gc({ keepEvents: 2 });
   assert.equal(report.eventsPruned, 2);
   assert.equal((await kernel.log()).length, 2);
   assert.equal((await kernel.exportChain()).pruned, 2);
   assert.equal((await kernel.verify()).valid, true);
-  await assert.rejects(kernel.collect({ keep: 1 }), { kind: 'invalid_input' });
-  await assert.rejects(kernel.collect({ signal: AbortSignal.abort() }), { kind: 'cancelled' });
+  await assert.rejects(kernel.gc({ keep: 1 }), { kind: 'invalid_input' });
+  await assert.rejects(kernel.gc({ signal: AbortSignal.abort() }), { kind: 'cancelled' });
 });
 
 test('a store of this version needs no migration', async (t) => {
@@ -125,7 +125,7 @@ test('commands are captured as the host wants it', async (t) => {
   const why = await kernel.whyNoPrivateView();
   assert.ok(why === undefined || typeof why === 'string');
   assert.throws(() => workspace(t, {}, { capture: 'always' }), (error) => {
-    assert.deepEqual([error.path, error.accepted], ['capture', ['preferPrivate', 'requirePrivate', 'baseline']]);
+    assert.deepEqual([error.path, error.accepted], ['capture', ['prefer_private', 'require_private', 'baseline']]);
     return true;
   });
 });

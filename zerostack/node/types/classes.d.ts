@@ -7,7 +7,7 @@
  */
 export class ZeroKernel {
   /** @throws ZeroKernelError for options that are refused, with the accepted ones. */
-  constructor(options: ZeroKernelOptions);
+  constructor(config: KernelConfig);
 
   /** Opens the workspace; what dead cells left open is ended first. Doing so again only tells the status. */
   initialize(): Promise<Status>;
@@ -16,13 +16,13 @@ export class ZeroKernel {
    * Runs a cell: the body of an async JavaScript or TypeScript function that sees `z`, `input` and `console`. Resolves to its one response,
    * whatever becomes of it.
    */
-  executeCell(source: string, options?: ExecuteCellOptions): Promise<ZeroKernelResponse>;
+  executeCell(source: string, options?: CellOptions): Promise<ZeroKernelResponse>;
 
   /**
    * Says which calls of `z` a cell can make, without running it; no call that it makes is missing. Rejected with `syntax` for
    * what does not parse.
    */
-  plan(source: string): Promise<Plan>;
+  planCell(source: string): Promise<Plan>;
 
   /** Takes back what the cell of an event committed, whole or by path. The undo is recorded, and can be undone. */
   undo(event: string, options?: UndoOptions): Promise<UndoReport>;
@@ -33,7 +33,7 @@ export class ZeroKernel {
   /**
    * Begins a session as a copy of this one. An attached one is shut down with this one; a detached one goes on.
    */
-  fork(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
+  forkSession(name: string, options?: { attached?: boolean }): Promise<ZeroKernel>;
 
   /** Cancels one cell of this kernel, of whatever session, by its name; says whether the kernel knew it. Its response tells that it ended. */
   cancel(cell: string): Promise<boolean>;
@@ -48,19 +48,19 @@ export class ZeroKernel {
    * Subscribes to the events that this kernel records from now on, of every session. A persistent subscription (the default)
    * keeps the process alive until it is ended by `return()`, by leaving a `for await`, or by `shutdown`.
    */
-  events(options?: { persistent?: boolean }): Events;
+  events(options?: { persistent?: boolean }): EventStream;
 
   /** The latest events of the session, newest first; 20 unless another limit is given. */
   log(options?: { limit?: number }): Promise<LogEntry[]>;
   /** An event by its handle. */
-  event(handle: string): Promise<ZeroKernelEvent>;
+  event(event: string): Promise<ZeroKernelEvent>;
   /** The exact bytes that a handle of a response names. */
   object(handle: string): Promise<Uint8Array>;
   /** The names of the workspace's sessions, in order. */
   sessions(): Promise<string[]>;
 
   /** An event as a file that {@link ZeroKernel.verifyEvidence} checks with nothing else. */
-  exportEvent(handle: string): Promise<ExportedEvent>;
+  exportEvent(event: string): Promise<ExportedEvent>;
   /** The session's events as such a file, as far as they are kept. */
   exportChain(): Promise<ExportedChain>;
   /** A portable receipt for each effect that the cell of an event committed; none if it committed nothing. */
@@ -80,11 +80,11 @@ export class ZeroKernel {
    * Removes what nothing refers to any more; with `keepEvents` also all but so many of each session's latest events, and what
    * only they hold. Rejected with `busy` while cells live, in whatever process.
    */
-  collect(options?: { keepEvents?: number; signal?: AbortSignal }): Promise<GcReport>;
+  gc(options?: { keepEvents?: number; signal?: AbortSignal }): Promise<GcReport>;
   /** Looks at a store that may be damaged, also if a kernel would not open it: what is lost, and what can still be read. */
-  static examine(options: ZeroKernelOptions): Promise<StoreReport>;
+  static examine(config: KernelConfig): Promise<StoreReport>;
   /** Brings the store of a workspace to this version's format, all or nothing. */
-  static migrate(options: ZeroKernelOptions): Promise<Migrated>;
+  static migrate(config: KernelConfig): Promise<Migrated>;
 
   /** Dispatches the effects that are prepared, and asks the probes about those of unknown fate. Runs when a kernel opens, too. */
   reconcile(): Promise<Reconciled>;
@@ -132,7 +132,7 @@ export interface Session {
 }
 
 /** Events as they are recorded, for one reader at a time. */
-export interface Events extends AsyncIterableIterator<RecordedEvent> {
+export interface EventStream extends AsyncIterableIterator<RecordedEvent> {
   /** Resolves when every event recorded from then on will be heard. */
   readonly ready: Promise<void>;
   return(): Promise<IteratorResult<RecordedEvent>>;
@@ -146,7 +146,7 @@ export interface RecordedEvent {
 }
 
 /** An entry of the log; an event that is damaged has its error in its place. */
-export type LogEntry = RecordedEvent | { handle: string; cell: string; error: KernelError };
+export type LogEntry = RecordedEvent | { handle: string; cell: string; error: ZeroKernelError };
 
 /** JSON Schemas as one document. */
 export interface Schemas {
@@ -282,12 +282,6 @@ export interface Leftovers {
 }
 
 /** What a call of the host is refused with. */
-export class ZeroKernelError extends Error implements KernelError {
+export class ZeroKernelError extends Error {
   readonly name: "ZeroKernelError";
-  readonly kind: ErrorKind;
-  readonly detail: string;
-  readonly retryable: boolean;
-  readonly path?: string;
-  readonly location?: Location;
-  readonly accepted?: string[];
 }

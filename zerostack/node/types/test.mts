@@ -45,8 +45,8 @@ const { valid, chains } = await kernel.verify({ session: 'default', signal: Abor
 const [receipt] = await kernel.receipts('z://event/…', { issuer: 'me' });
 const verdicts = (await ZeroKernel.verifyEvidence(await kernel.exportChain(), { key: '00' })).checks.map((check) => check.verdict === 'INVALID');
 console.log(known, bytes.length, valid, chains[0]?.verification.scope, receipt?.contentHash, verdicts);
-console.log((await kernel.collect({ keepEvents: 1 })).objects.freedBytes, Object.keys(ZeroKernel.schemas().$defs));
-const fork: ZeroKernel = await kernel.fork('other', { attached: true });
+console.log((await kernel.gc({ keepEvents: 1 })).objects.freedBytes, Object.keys(ZeroKernel.schemas().$defs));
+const fork: ZeroKernel = await kernel.forkSession('other', { attached: true });
 await fork.session().set('key', [1], { expect: null });
 const { cells } = await kernel.shutdown({ deadlineMs: 100 });
 console.log(cells.join(), (await kernel.status()).lease?.pid);

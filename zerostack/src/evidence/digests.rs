@@ -1,7 +1,7 @@
 //! The two digests of an event.
 
 use serde_json::Value;
-use zero_contracts::{Digest, Error, ErrorKind, Event, Handle};
+use zero_contracts::{Digest, Error, ErrorKind, Handle, ZeroKernelEvent};
 
 use crate::config::Result;
 use crate::record::canonical_json;
@@ -13,7 +13,7 @@ const INCIDENTAL: [&str; 7] = ["atMs", "cell", "console", "handles", "ledger", "
 ///
 /// # Errors
 /// `internal` for an event that JSON cannot hold.
-pub fn integrity(event: &Event) -> Result<Digest> {
+pub fn integrity(event: &ZeroKernelEvent) -> Result<Digest> {
     Ok(Digest::of(&canonical_json(event)?))
 }
 
@@ -21,7 +21,7 @@ pub fn integrity(event: &Event) -> Result<Digest> {
 ///
 /// # Errors
 /// `internal` for an event that JSON cannot hold.
-pub fn identity(event: &Event) -> Result<Digest> {
+pub fn identity(event: &ZeroKernelEvent) -> Result<Digest> {
     let event = serde_json::to_value(event)
         .map_err(|e| Error::new(ErrorKind::Internal, format!("cannot write an event as JSON: {e}")))?;
     identity_of(event)

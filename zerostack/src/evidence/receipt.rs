@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use zero_contracts::edit::{EditReceipt, ReceiptStatus};
 use zero_contracts::response::Disposition;
-use zero_contracts::{Event, Handle, JsonValue};
+use zero_contracts::{Handle, JsonValue, ZeroKernelEvent};
 
 use super::signing::hex;
 use crate::config::Result;
@@ -79,7 +79,12 @@ impl Receipt {
     ///
     /// # Errors
     /// `internal` for an effect that JSON cannot hold.
-    pub fn of_event(schema: ReceiptSchema, issuer: &str, handle: &Handle, event: &Event) -> Result<Vec<Self>> {
+    pub fn of_event(
+        schema: ReceiptSchema,
+        issuer: &str,
+        handle: &Handle,
+        event: &ZeroKernelEvent,
+    ) -> Result<Vec<Self>> {
         if event.disposition != Disposition::Committed {
             return Ok(Vec::new());
         }
@@ -103,7 +108,7 @@ impl Receipt {
     }
 }
 
-fn subject(handle: &Handle, event: &Event, effect: &EditReceipt) -> Subject {
+fn subject(handle: &Handle, event: &ZeroKernelEvent, effect: &EditReceipt) -> Subject {
     Subject {
         kind: "zerostack.effect".to_owned(),
         payload: JsonValue(json!({

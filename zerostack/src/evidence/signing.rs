@@ -4,7 +4,7 @@ use std::fmt;
 
 use ed25519_dalek::{Signer, Verifier, VerifyingKey};
 use zero_contracts::event::Signature;
-use zero_contracts::{Error, Event};
+use zero_contracts::{Error, ZeroKernelEvent};
 
 use crate::config::Result;
 use crate::record::canonical_json;
@@ -40,7 +40,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// `internal` for an event that JSON cannot hold.
-    pub(crate) fn sign(&self, event: &mut Event) -> Result<()> {
+    pub(crate) fn sign(&self, event: &mut ZeroKernelEvent) -> Result<()> {
         event.signature = None;
         let signature = self.0.sign(&canonical_json(event)?);
         event.signature = Some(Signature {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use zero_contracts::{CancelToken, Epoch, Error, Handle, Result};
 
-use super::channel::{ChannelFuture, Dispatch, DispatchError, EffectChannel, Probed};
+use super::channel::{ChannelFuture, DispatchError, EffectCall, EffectChannel, Probed};
 use crate::cell::lock;
 use crate::record::canonical_json;
 
@@ -106,7 +106,7 @@ impl AppendFile {
         json!({ "path": self.path.display().to_string(), "offset": offset, "bytes": bytes })
     }
 
-    fn append(&self, effect: &Dispatch) -> std::result::Result<Value, DispatchError> {
+    fn append(&self, effect: &EffectCall) -> std::result::Result<Value, DispatchError> {
         let not_sent = |e: &dyn std::fmt::Display| DispatchError::NotSent(format!("{}: {e}", self.path.display()));
         let mut known = lock(&self.known);
         let file = self.locked(&mut known, true).map_err(|e| not_sent(&e))?;
@@ -151,7 +151,7 @@ impl AppendFile {
         }
     }
 
-    fn found(&self, known: &mut Known, effect: &Dispatch) -> Probed {
+    fn found(&self, known: &mut Known, effect: &EffectCall) -> Probed {
         match self.locked(known, false) {
             Ok(_) => match known.lines.get(&effect.handle) {
                 Some(place) => Probed::Sent(self.evidence(*place)),
@@ -170,13 +170,13 @@ impl AppendFile {
 impl EffectChannel for AppendFile {
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a EffectCall,
         _cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, std::result::Result<Value, DispatchError>> {
         Box::pin(async move { self.append(effect) })
     }
 
-    fn probe<'a>(&'a self, effect: &'a Dispatch, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(&'a self, effect: &'a EffectCall, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
         Some(Box::pin(async move {
             let mut known = lock(&self.known);
             let found = self.found(&mut known, effect);
@@ -198,8 +198,8 @@ mod tests {
     use super::*;
     use zero_contracts::{CellId, Digest, SessionName};
 
-    fn effect(n: u64, epoch: u64) -> Dispatch {
-        Dispatch {
+    fn effect(n: u64, epoch: u64) -> EffectCall {
+        EffectCall {
             handle: Handle::effect(Digest::of(&n.to_le_bytes())),
             effect: "notes".into(),
             key: format!("k{n}"),
@@ -212,7 +212,7 @@ mod tests {
         }
     }
 
-    fn probe(channel: &AppendFile, effect: &Dispatch) -> Probed {
+    fn probe(channel: &AppendFile, effect: &EffectCall) -> Probed {
         let token = CancelToken::new();
         let probe = channel.probe(effect, &token).unwrap();
         tokio::runtime::Builder::new_current_thread()

@@ -12,7 +12,7 @@ pub type ChannelFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One effect as its channel gets it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Dispatch {
+pub struct EffectCall {
     /// Name of the effect: never the same for two effects of a workspace.
     pub handle: Handle,
     /// The channel's name.
@@ -74,13 +74,13 @@ pub trait EffectChannel: Send + Sync {
     /// lost its claim; the answer is waited for all the same, up to the configured time.
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a EffectCall,
         cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, Result<Value, DispatchError>>;
 
     /// Finds out whether an effect that was given to `dispatch` was done. None if the channel cannot tell: what is unknown
     /// then stays so, and is abandoned at the ceiling.
-    fn probe<'a>(&'a self, effect: &'a Dispatch, cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(&'a self, effect: &'a EffectCall, cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
         let _ = (effect, cancel);
         None
     }

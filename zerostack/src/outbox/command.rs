@@ -11,7 +11,7 @@ use zero_contracts::{CancelToken, Error, Result};
 use zero_supervisor as supervisor;
 use zero_supervisor::{Io, Processes, Reason, Spec, Stdin, Termination};
 
-use super::channel::{ChannelFuture, Dispatch, DispatchError, EffectChannel, Probed};
+use super::channel::{ChannelFuture, DispatchError, EffectCall, EffectChannel, Probed};
 use crate::record::canonical_json;
 
 /// The exit code by which a command says that it certainly did nothing and may be run again: `EX_TEMPFAIL` of sysexits.
@@ -81,7 +81,7 @@ impl CommandChannel {
         Ok(self)
     }
 
-    fn run(&self, argv: &[String], effect: &Dispatch, cancel: &CancelToken) -> Ran {
+    fn run(&self, argv: &[String], effect: &EffectCall, cancel: &CancelToken) -> Ran {
         let not_started = |e: &dyn std::fmt::Display| Ran::NotStarted(e.to_string());
         let program = match supervisor::locate::locate(self.supervisor.as_deref()) {
             Ok(program) => program,
@@ -125,7 +125,7 @@ impl CommandChannel {
         }
     }
 
-    fn send(&self, effect: &Dispatch, cancel: &CancelToken) -> std::result::Result<Value, DispatchError> {
+    fn send(&self, effect: &EffectCall, cancel: &CancelToken) -> std::result::Result<Value, DispatchError> {
         match self.run(&self.argv, effect, cancel) {
             Ran::NotStarted(why) => Err(DispatchError::NotSent(why)),
             Ran::Exited(0, stdout) => Ok(evidence(&stdout)),
@@ -138,7 +138,7 @@ impl CommandChannel {
         }
     }
 
-    fn ask(&self, argv: &[String], effect: &Dispatch, cancel: &CancelToken) -> Probed {
+    fn ask(&self, argv: &[String], effect: &EffectCall, cancel: &CancelToken) -> Probed {
         if let Err(why) = end_left_behind(&effect.directory, cancel) {
             return Probed::Unknown(why);
         }
@@ -213,7 +213,7 @@ fn apart<T: Send + 'static>(lost: T, work: impl FnOnce() -> T + Send + 'static) 
 impl EffectChannel for CommandChannel {
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a EffectCall,
         cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, std::result::Result<Value, DispatchError>> {
         let (channel, effect, cancel) = (self.clone(), effect.clone(), cancel.clone());
@@ -227,7 +227,7 @@ impl EffectChannel for CommandChannel {
         })
     }
 
-    fn probe<'a>(&'a self, effect: &'a Dispatch, cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(&'a self, effect: &'a EffectCall, cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
         let argv = Arc::new(self.probe.clone()?);
         let (channel, effect) = (self.clone(), effect.clone());
         let guard = CancelOnDrop(cancel.child(None));

@@ -72,7 +72,7 @@ impl Effects {
             return Err(Error::invalid("an effect must be tried once at least").with_path("effects.ceiling"));
         }
         if self.lease_ttl < Duration::from_millis(10) {
-            return Err(Error::invalid("a lease lives for 10 ms at least").with_path("effects.leaseTtl"));
+            return Err(Error::invalid("a lease lives for 10 ms at least").with_path("effects.leaseTtlMs"));
         }
         Ok(())
     }

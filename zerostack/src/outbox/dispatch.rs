@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde::Serialize;
 use zero_contracts::response::{Outcome, Phase, ResponseError};
 use zero_contracts::{
-    CancelToken, CellId, Digest, EffectRecord, EffectState, Error, ErrorKind, Event, Handle, JsonValue, Result,
+    CancelToken, CellId, Digest, EffectRecord, EffectState, Error, ErrorKind, Handle, JsonValue, Result,
+    ZeroKernelEvent,
 };
 
-use super::channel::{Dispatch, DispatchError, EffectChannel, Probed};
+use super::channel::{DispatchError, EffectCall, EffectChannel, Probed};
 use super::config::EffectStep;
 use super::drive::drive;
 use super::lease::{LeaseRequest, NamedLease, NamedLeases};
@@ -256,8 +257,8 @@ impl<'a> Dispatcher<'a> {
         self.settle(&record, came)
     }
 
-    fn call(&self, record: &EffectRecord) -> Dispatch {
-        Dispatch {
+    fn call(&self, record: &EffectRecord) -> EffectCall {
+        EffectCall {
             handle: record.handle,
             effect: record.effect.clone(),
             key: record.key.clone(),
@@ -462,7 +463,7 @@ impl<'a> Dispatcher<'a> {
 }
 
 /// The event that records how an effect ended.
-fn end_event(name: &CellId, record: EffectRecord, head: Head) -> Event {
+fn end_event(name: &CellId, record: EffectRecord, head: Head) -> ZeroKernelEvent {
     let error = (record.state != EffectState::Committed).then(|| {
         let why = record.detail.as_deref().unwrap_or("no reason is known");
         let error = Error::new(
@@ -476,7 +477,7 @@ fn end_event(name: &CellId, record: EffectRecord, head: Head) -> Event {
         );
         ResponseError::new(error, Phase::Settling)
     });
-    let mut event = Event::blank(record.session.clone(), name.clone(), now_ms());
+    let mut event = ZeroKernelEvent::blank(record.session.clone(), name.clone(), now_ms());
     event.outcome = if error.is_none() {
         Outcome::Completed
     } else {

@@ -105,7 +105,7 @@ fn of_200_cells_half_are_cancelled_at_random_instants() {
                 assert_eq!(ws.file(&name), "0\n");
             }
         }
-        let event = ws.kernel.event(&response.event.unwrap().digest).unwrap();
+        let event = ws.kernel.event(&response.event.unwrap()).unwrap();
         assert_eq!(event.outcome, response.outcome);
         assert!(response.effects.conflicts.is_empty(), "{response:#?}");
     }

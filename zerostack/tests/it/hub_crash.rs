@@ -62,7 +62,7 @@ fn sigkill_before_the_commit_leaves_no_trace() {
     assert_eq!(response.error, None);
     assert_eq!(tree(ws.root.path()), before);
     let events = ws.kernel.log(10).unwrap();
-    let dead = ws.kernel.event(&events[1].event).unwrap();
+    let dead = ws.kernel.event(&events[1].handle).unwrap();
     assert_eq!(
         (dead.outcome, dead.disposition),
         (Outcome::Failed, Disposition::Restored)

@@ -66,7 +66,7 @@ fn equal_attempts_have_equal_identities_and_different_integrities() {
             let ws = Workspace::new(&[("a", "1\n")]);
             ws.run("return 0");
             let response = ws.run("console.log('x'); await z.edit('a', {find: '1', replacement: '2'}); return (await z.run('echo hi')).stdout");
-            ws.kernel.event(&response.event.unwrap().digest).unwrap()
+            ws.kernel.event(&response.event.unwrap()).unwrap()
         })
         .collect();
     assert_eq!(identity(&events[0]).unwrap(), identity(&events[1]).unwrap());
@@ -75,7 +75,7 @@ fn equal_attempts_have_equal_identities_and_different_integrities() {
     let response = other.run(
         "console.log('x'); await z.edit('a', {find: '1', replacement: '3'}); return (await z.run('echo hi')).stdout",
     );
-    let other = other.kernel.event(&response.event.unwrap().digest).unwrap();
+    let other = other.kernel.event(&response.event.unwrap()).unwrap();
     assert_ne!(identity(&events[0]).unwrap(), identity(&other).unwrap());
 }
 
@@ -239,22 +239,22 @@ fn a_pruned_chain_stays_verifiable_and_what_only_the_past_held_is_gone() {
         .unwrap()
         .event
         .unwrap();
-    let value_of = |event: &Handle| kernel.event(&event.digest).unwrap().value.unwrap();
+    let value_of = |event: &Handle| kernel.event(event).unwrap().value.unwrap();
     let (old, kept) = (value_of(&events[0]), value_of(&events[10]));
 
     // Nothing goes without being asked for.
-    let report = kernel.collect(&GcOptions::default(), &CancelToken::new()).unwrap();
+    let report = kernel.gc(&GcOptions::default(), &CancelToken::new()).unwrap();
     assert_eq!((report.events_pruned, kernel.log(100).unwrap().len()), (0, 13));
-    assert!(kernel.event(&events[0].digest).is_ok() && kernel.objects().get(&old).is_ok());
+    assert!(kernel.event(&events[0]).is_ok() && kernel.objects().get(&old).is_ok());
 
     let options = GcOptions { keep_events: Some(3) };
-    let report = kernel.collect(&options, &CancelToken::new()).unwrap();
+    let report = kernel.gc(&options, &CancelToken::new()).unwrap();
     assert_eq!(report.events_pruned, 10);
     assert!(report.objects.removed >= 10, "{report:?}");
     assert_eq!(kernel.objects().get(&old).unwrap_err().kind, ErrorKind::NotFound);
     assert!(kernel.objects().get(&kept).is_ok());
-    let kept: Vec<_> = kernel.log(100).unwrap().into_iter().map(|entry| entry.event).collect();
-    assert_eq!(kept, [undone.digest, events[11].digest, events[10].digest]);
+    let kept: Vec<_> = kernel.log(100).unwrap().into_iter().map(|entry| entry.handle).collect();
+    assert_eq!(kept, [undone, events[11], events[10]]);
     for kernel in [&kernel, &fork] {
         let session = kernel.session();
         let verification = kernel.verify_chain(session.name(), None).unwrap();
@@ -267,7 +267,13 @@ fn a_pruned_chain_stays_verifiable_and_what_only_the_past_held_is_gone() {
     kernel.undo(&undone, &UndoOptions::default()).unwrap();
     assert_eq!(std::fs::read_to_string(root.path().join("a")).unwrap(), "12\n");
     assert!(kernel.verify_chain(&SessionName::default(), None).unwrap().valid);
-    assert!(kernel.verify(&CancelToken::new()).unwrap().is_empty());
+    assert!(
+        kernel
+            .verify(None, None, &CancelToken::new())
+            .unwrap()
+            .damage
+            .is_empty()
+    );
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn the_index_of_a_workspace_that_is_written_again_and_again_stays_small() {
             zerostack::ZeroKernel::open(crate::hub_support::config(ws.root.path(), ws.store.path())).unwrap();
         drop(std::mem::replace(&mut ws.kernel, reopened));
         let grown = size();
-        let report = ws.kernel.collect(&GcOptions::default(), &CancelToken::new()).unwrap();
+        let report = ws.kernel.gc(&GcOptions::default(), &CancelToken::new()).unwrap();
         assert!(report.index_freed_bytes > 0, "round {round}: {report:?}");
         assert_eq!(grown - size(), report.index_freed_bytes, "round {round}");
         assert_eq!(ws.value(ask), before, "round {round}");

@@ -120,8 +120,8 @@ fn a_subscriber_hears_every_event_and_an_unplugged_one_changes_nothing() {
     let log = ws.kernel.log(10).unwrap();
     assert_eq!(heard.len(), 4);
     for (heard, logged) in heard.iter().rev().zip(&log) {
-        assert_eq!(heard.handle.digest, logged.event);
-        assert_eq!(heard.event, ws.kernel.event(&logged.event).unwrap());
+        assert_eq!(heard.handle, logged.handle);
+        assert_eq!(heard.event, ws.kernel.event(&logged.handle).unwrap());
     }
     assert_eq!(
         (heard[1].handle, heard[3].handle),

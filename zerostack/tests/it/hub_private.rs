@@ -181,7 +181,7 @@ fn ignored_directories_that_are_there_are_the_live_ones() {
 }
 
 /// Runs a cell whose one command changes something, waits, and goes on once somebody else has saved.
-fn with_a_save(ws: &Workspace, line: &str, save: impl FnOnce()) -> zero_contracts::Response {
+fn with_a_save(ws: &Workspace, line: &str, save: impl FnOnce()) -> zero_contracts::ZeroKernelResponse {
     let signs = Signs::new();
     let line = format!(
         "{line}; touch {0}/ready; while [ ! -e {0}/go ]; do sleep 0.01; done",

@@ -164,7 +164,7 @@ fn files_outside_are_read_by_the_hosts_leave_and_recorded() {
     let cell = format!("return z.read({:?})", file.to_str().unwrap());
     let ws = Workspace::new(&[]);
     assert_eq!(ws.value(&cell), "out");
-    let event = ws.kernel.log(1).unwrap()[0].event;
+    let event = ws.kernel.log(1).unwrap()[0].handle;
     assert_eq!(
         ws.kernel.event(&event).unwrap().external_reads,
         [file.to_str().unwrap()]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use zero_contracts::event::HostAct;
 use zero_contracts::response::{Outcome, Phase};
-use zero_contracts::{CancelToken, CellId, ErrorKind, SessionName};
+use zero_contracts::{CancelToken, CellId, ErrorKind, Handle, SessionName};
 use zerostack::{CellOptions, ZeroKernel};
 
 use crate::hub_support::{Workspace, config};
@@ -55,7 +55,7 @@ fn facts_of_the_host_and_of_cells_are_the_same() {
         .log(100)
         .unwrap()
         .iter()
-        .map(|entry| ws.kernel.event(&entry.event).unwrap())
+        .map(|entry| ws.kernel.event(&entry.handle).unwrap())
         .collect();
     let acts: Vec<_> = events.iter().rev().filter_map(|event| event.act.clone()).collect();
     let set = |key: &str| HostAct::Set { keys: vec![key.into()] };
@@ -106,9 +106,9 @@ fn a_fork_copies_on_write() {
     assert_eq!(fork.session().list("").unwrap().len(), 1);
     assert_eq!(fork.session().get("a").unwrap(), Some(json!(2)));
     // The chain goes on from where the other one stood.
-    let first = fork.event(&fork.log(10).unwrap().last().unwrap().event).unwrap();
+    let first = fork.event(&fork.log(10).unwrap().last().unwrap().handle).unwrap();
     assert_eq!(first.act, Some(HostAct::Fork { from: name("default") }));
-    let before = ws.kernel.event(&first.previous.unwrap()).unwrap();
+    let before = ws.kernel.event(&Handle::event(first.previous.unwrap())).unwrap();
     assert_eq!(
         (before.session.as_str(), before.state.after),
         ("default", first.state.after)

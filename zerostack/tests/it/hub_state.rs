@@ -105,7 +105,7 @@ fn two_processes_of_one_session_never_lose_an_update() {
     let entries = ws.kernel.log(1000).unwrap();
     let events: Vec<_> = entries
         .iter()
-        .map(|entry| ws.kernel.event(&entry.event).unwrap())
+        .map(|entry| ws.kernel.event(&entry.handle).unwrap())
         .collect();
     let completed: Vec<_> = events
         .iter()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use zero_contracts::Response;
+use zero_contracts::ZeroKernelResponse;
 use zero_contracts::files::Durability;
 use zero_contracts::response::{Outcome, ResponseError};
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
@@ -44,7 +44,7 @@ impl Workspace {
     }
 
     /// Runs a cell.
-    pub fn run(&self, source: &str) -> Response {
+    pub fn run(&self, source: &str) -> ZeroKernelResponse {
         self.kernel.execute_cell(source)
     }
 

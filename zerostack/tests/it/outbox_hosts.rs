@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zero_contracts::response::{Disposition, Outcome};
 use zero_contracts::{CancelToken, EffectState, ErrorKind, Handle, Result, SessionName};
 use zerostack::outbox::{
-    ChannelFuture, CommandChannel, Dispatch, DispatchError, EffectChannel, EffectGate, EffectStep, Probed,
+    ChannelFuture, CommandChannel, DispatchError, EffectCall, EffectChannel, EffectGate, EffectStep, Probed,
 };
 use zerostack::{Effects, KernelConfig, ZeroKernel};
 
@@ -36,7 +36,7 @@ struct Plain {
 impl EffectChannel for Plain {
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a EffectCall,
         _cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, std::result::Result<Value, DispatchError>> {
         let mut file = std::fs::File::options()
@@ -48,7 +48,7 @@ impl EffectChannel for Plain {
         Box::pin(async { Ok(json!("written")) })
     }
 
-    fn probe<'a>(&'a self, effect: &'a Dispatch, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(&'a self, effect: &'a EffectCall, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
         let lines = std::fs::read_to_string(&self.file).unwrap_or_default();
         let found = lines.lines().any(|line| line == effect.handle.to_string());
         self.probe.then(|| -> ChannelFuture<'a, Probed> {
@@ -364,7 +364,7 @@ fn whoever_comes_next_recovers_whatever_the_session_and_readers_do_it_first() {
             ZeroKernel::open(config).unwrap()
         };
         let events = dead.log(10).unwrap();
-        let event = dead.event(&events[0].event).unwrap();
+        let event = dead.event(&events[0].handle).unwrap();
         assert_eq!(
             (event.outcome, event.disposition),
             (Outcome::Failed, Disposition::Restored)
@@ -524,17 +524,17 @@ fn two_hosts(each: u64, kills: u32) {
     // The chain holds each committed cell once, in order.
     let entries = ws.kernel.log(u32::MAX).unwrap();
     let mut committed = 0;
-    let mut expected = Some(entries[0].event);
+    let mut expected = Some(entries[0].handle.digest);
     for entry in &entries {
-        assert_eq!(Some(entry.event), expected, "the chain of events");
-        let event = ws.kernel.event(&entry.event).unwrap();
+        assert_eq!(Some(entry.handle.digest), expected, "the chain of events");
+        let event = ws.kernel.event(&entry.handle).unwrap();
         expected = event.previous;
         // An eager cell that found nothing left to do has changed `turn` alone.
         committed += u64::from(event.receipts.iter().any(|receipt| receipt.path.to_string() == "log"))
             * u64::from(event.disposition == Disposition::Committed);
     }
     assert_eq!((committed, expected), (total, None));
-    assert_eq!(ws.kernel.verify(&CancelToken::new()).unwrap(), []);
+    assert_eq!(ws.kernel.verify(None, None, &CancelToken::new()).unwrap().damage, []);
 }
 
 /// Cells of the sweep: few by default, a thousand per host in a soak.

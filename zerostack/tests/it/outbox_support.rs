@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zero_contracts::{CancelToken, EffectRecord, EffectState, Epoch, Error, ErrorKind, Handle, Result};
 use zerostack::outbox::{
-    ChannelFuture, Dispatch, DispatchError, EffectChannel, EffectFilter, EffectGate, EffectStep, FleetStore, Probed,
+    ChannelFuture, DispatchError, EffectCall, EffectChannel, EffectFilter, EffectGate, EffectStep, FleetStore, Probed,
 };
 use zerostack::{Effects, KernelConfig, ZeroKernel};
 
@@ -107,7 +107,7 @@ impl EffectChannel for ToOutside {
 
     fn dispatch<'a>(
         &'a self,
-        effect: &'a Dispatch,
+        effect: &'a EffectCall,
         _cancel: &'a CancelToken,
     ) -> ChannelFuture<'a, std::result::Result<Value, DispatchError>> {
         Box::pin(async move {
@@ -126,7 +126,7 @@ impl EffectChannel for ToOutside {
         })
     }
 
-    fn probe<'a>(&'a self, effect: &'a Dispatch, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
+    fn probe<'a>(&'a self, effect: &'a EffectCall, _cancel: &'a CancelToken) -> Option<ChannelFuture<'a, Probed>> {
         let knows = (*self.0.probe.lock().unwrap())?;
         Some(Box::pin(async move {
             if !knows {

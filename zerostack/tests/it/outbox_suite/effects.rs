@@ -205,7 +205,7 @@ pub fn what_a_channel_cannot_do_is_quarantined(backend: &Backend) {
         panic!("listed")
     };
     assert_eq!((record.attempts, record.detail.as_deref()), (3, Some("not today")));
-    let event = ws.kernel.event(&record.event.unwrap().digest).unwrap();
+    let event = ws.kernel.event(&record.event.unwrap()).unwrap();
     assert_eq!(
         (event.outcome, event.effects[0].state),
         (Outcome::Failed, EffectState::Quarantined)
