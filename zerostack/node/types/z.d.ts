@@ -22,11 +22,14 @@ export interface Z {
   read<C extends string | Uint8Array = string>(target: string, options: ReadOptions & { snapshot: true }): Promise<SnapshotRead & { content: C }>;
   /** Of a file or handle: the selected part. What is no text is a `Uint8Array`: `z.read<Uint8Array>(…)`. */
   read<C extends string | Uint8Array = string>(target: string, options: ReadOptions & Selector): Promise<PartialRead & { content: C }>;
+  /** Of a directory: what lies below it. */
+  read(target: string, options: ReadOptions & { recursive: true }): Promise<DirectoryListing>;
   /**
-   * A file, a directory, or what a handle names. A small text is a string; otherwise say what it is: `z.read<FileView>(…)` for a
-   * large or binary file, `Uint8Array` with `full` for its bytes, `DirectoryListing`, or the record of an event or effect.
+   * A small text is a string, a large or binary file a {@link FileView} (with `full` a string or `Uint8Array`), a directory a
+   * {@link DirectoryListing}, an event or effect its record. Which, hangs on the target: say it where you know,
+   * `z.read<string>('a.txt')`.
    */
-  read<T extends string | Uint8Array | FileView | DirectoryListing | object = string>(target: string, options?: ReadOptions): Promise<T>;
+  read<T = any>(target: string, options?: ReadOptions): Promise<T>;
   /** Text and structure, with stated coverage. */
   find(query: string, options?: FindOptions): Promise<FindResult>;
   /** One change of one file, staged. */
