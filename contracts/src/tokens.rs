@@ -136,6 +136,42 @@ pub struct Expansion {
     pub next: Option<Selector>,
 }
 
+/// A projection of bytes that arrive in pieces, in bounded memory.
+pub trait TextStream: Send {
+    /// Takes the next bytes.
+    fn take(&mut self, bytes: &[u8]);
+
+    /// Projects all that was taken. `object` names where the whole is stored.
+    ///
+    /// # Errors
+    /// As for [`TokenEngine::project_object`].
+    fn finish(
+        self: Box<Self>,
+        object: &Digest,
+        objects: &dyn ObjectStore,
+        token: &CancelToken,
+    ) -> Result<ProjectedText, Error>;
+}
+
+/// The stream of an engine that has none.
+struct ReadAtTheEnd<'a, E: ?Sized> {
+    engine: &'a E,
+    how: ProjectText<'a>,
+}
+
+impl<E: TokenEngine + ?Sized> TextStream for ReadAtTheEnd<'_, E> {
+    fn take(&mut self, _: &[u8]) {}
+
+    fn finish(
+        self: Box<Self>,
+        object: &Digest,
+        objects: &dyn ObjectStore,
+        token: &CancelToken,
+    ) -> Result<ProjectedText, Error> {
+        self.engine.project_object(object, &self.how, objects, token)
+    }
+}
+
 /// The engine that measures and projects output.
 ///
 /// What is shown fits the budget, is never dearer than the original, marks every cut, and expands exactly. The same
@@ -168,6 +204,17 @@ pub trait TokenEngine: Send + Sync {
         objects: &dyn ObjectStore,
         token: &CancelToken,
     ) -> Result<ProjectedText, Error>;
+
+    /// Begins to project bytes that arrive in pieces while somebody else stores them: what is stored need not be read again
+    /// to be shown. What [`TextStream::finish`] gives is what [`project_object`](Self::project_object) gives of the object.
+    ///
+    /// An engine that does not provide it reads the object when it is finished.
+    fn project_stream<'a>(&'a self, how: &ProjectText<'a>) -> Box<dyn TextStream + 'a> {
+        Box::new(ReadAtTheEnd {
+            engine: self,
+            how: how.clone(),
+        })
+    }
 
     /// Projects a JSON value: same shape, strings and collections cut inside. A view with a handle of its own, stored in
     /// `objects`, stands for a long string that is not shown whole.

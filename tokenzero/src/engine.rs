@@ -1,12 +1,14 @@
 //! The engine behind the border: measures, projects, stores what it cuts, and brings it back.
 
+mod stream;
 mod views;
 
 use zero_contracts::tokens::{
-    Cut, Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TokenCount,
+    Cut, Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TextStream, TokenCount,
 };
 use zero_contracts::{ByteRange, CancelToken, Digest, Error, ErrorKind, Handle, ObjectStore, TokenEngine};
 
+use self::stream::Stream;
 use crate::json::{self, Tree};
 use crate::kinds::detect;
 use crate::measure::Measure;
@@ -22,6 +24,8 @@ const WHOLE: u64 = 4 << 20;
 const MOST_KEPT: u64 = 8 << 20;
 /// Objects up to this many bytes may be projected as JSON; larger ones are text.
 const MOST_JSON: u64 = 32 << 20;
+/// Bytes of the start of an object by which its kind is found out.
+const HEAD: usize = 64 << 10;
 /// Bytes at each end whose tokens are counted to extrapolate.
 const SAMPLE: usize = 64 << 10;
 
@@ -154,8 +158,69 @@ impl TokenZero {
         if text.len() as u64 <= WHOLE {
             return project(&self.measure, &Retained::whole(text), kind, how);
         }
-        let retained = scan(&mut &text[..], &limits(kind, how.budget), token)?;
+        let retained = scan(&mut &text[..], limits(kind, how.budget), token)?;
         project(&self.measure, &retained, kind, how)
+    }
+
+    /// Projects an object whose bytes are at hand.
+    fn held(
+        &self,
+        bytes: &[u8],
+        object: &Digest,
+        how: &ProjectText<'_>,
+        token: &CancelToken,
+    ) -> Result<ProjectedText, Error> {
+        let text = String::from_utf8_lossy(bytes);
+        if let Some(tokens) = self.fits(&text, how.budget) {
+            return Ok(self.whole(text.into_owned(), tokens));
+        }
+        let shown = self.shown_text(bytes, how, token)?;
+        Ok(self.cut(shown, *object, self.raw(&text)))
+    }
+
+    /// Projects an object of which parts were kept.
+    fn scanned(
+        &self,
+        retained: &Retained<'_>,
+        kind: TextKind,
+        object: &Digest,
+        how: &ProjectText<'_>,
+    ) -> Result<ProjectedText, Error> {
+        if let [all] = &retained.regions[..]
+            && all.bytes.len() as u64 == retained.bytes
+        {
+            // Everything was kept after all; it may even fit.
+            let text = String::from_utf8_lossy(&all.bytes);
+            if let Some(tokens) = self.fits(&text, how.budget) {
+                return Ok(self.whole(text.into_owned(), tokens));
+            }
+        }
+        let shown = project(&self.measure, retained, kind, how)?;
+        let (head, tail) = match &retained.regions[..] {
+            [] => (&[][..], &[][..]),
+            [only] => (&only.bytes[..], &only.bytes[..]),
+            [first, .., last] => (&first.bytes[..], &last.bytes[..]),
+        };
+        Ok(self.cut(shown, *object, self.extrapolate(head, tail, retained.bytes)))
+    }
+}
+
+/// Up to how many bytes an object is held whole, if it has at least `size`: a budget that covers every byte covers the text.
+fn most_held(how: &ProjectText<'_>, size: u64) -> u64 {
+    let as_json = if how.kind == TextKind::Json && size <= MOST_JSON {
+        MOST_JSON
+    } else {
+        0
+    };
+    WHOLE.max(how.budget).max(as_json)
+}
+
+/// The kind of an object that is not held whole, by how it starts.
+fn kind_of(how: &ProjectText<'_>, head: &[u8]) -> TextKind {
+    match how.kind {
+        TextKind::Detect => detect(&head[..HEAD.min(head.len())], || false),
+        TextKind::Json => TextKind::Text,
+        kind => kind,
     }
 }
 
@@ -212,42 +277,16 @@ impl TokenEngine for TokenZero {
         let size = objects
             .size(object)?
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("there is no object {object}")))?;
-        let is_json = how.kind == TextKind::Json && size <= MOST_JSON;
-        // A budget that covers every byte covers the text.
-        if size <= WHOLE || is_json || size <= how.budget {
-            let bytes = objects.get(object)?;
-            let text = String::from_utf8_lossy(&bytes);
-            if let Some(tokens) = self.fits(&text, how.budget) {
-                return Ok(self.whole(text.into_owned(), tokens));
-            }
-            let shown = self.shown_text(&bytes, how, token)?;
-            return Ok(self.cut(shown, *object, self.raw(&text)));
+        if size <= most_held(how, size) {
+            return self.held(&objects.get(object)?, object, how, token);
         }
-        let kind = match how.kind {
-            TextKind::Detect => {
-                let head = objects.get_range(object, ByteRange::new(0, 64 << 10)?)?;
-                detect(&head, || false)
-            }
-            TextKind::Json => TextKind::Text,
-            kind => kind,
-        };
-        let retained = scan(&mut objects.open(object)?, &limits(kind, how.budget), token)?;
-        if let [all] = &retained.regions[..]
-            && all.bytes.len() as u64 == retained.bytes
-        {
-            // Everything was kept after all; it may even fit.
-            let text = String::from_utf8_lossy(&all.bytes);
-            if let Some(tokens) = self.fits(&text, how.budget) {
-                return Ok(self.whole(text.into_owned(), tokens));
-            }
-        }
-        let shown = project(&self.measure, &retained, kind, how)?;
-        let (head, tail) = match &retained.regions[..] {
-            [] => (&[][..], &[][..]),
-            [only] => (&only.bytes[..], &only.bytes[..]),
-            [first, .., last] => (&first.bytes[..], &last.bytes[..]),
-        };
-        Ok(self.cut(shown, *object, self.extrapolate(head, tail, retained.bytes)))
+        let kind = kind_of(how, &objects.get_range(object, ByteRange::new(0, HEAD as u64)?)?);
+        let retained = scan(&mut objects.open(object)?, limits(kind, how.budget), token)?;
+        self.scanned(&retained, kind, object, how)
+    }
+
+    fn project_stream<'a>(&'a self, how: &ProjectText<'a>) -> Box<dyn TextStream + 'a> {
+        Box::new(Stream::new(self, how.clone()))
     }
 
     fn project_value(

@@ -24,6 +24,7 @@ const LONGEST: usize = 4096;
 const LEAD: usize = LONGEST * (AFTER + 2);
 
 /// What is kept.
+#[derive(Clone, Copy)]
 pub(crate) struct Limits {
     /// Bytes of the head, and of the tail.
     pub end: usize,
@@ -35,23 +36,18 @@ pub(crate) struct Limits {
 ///
 /// # Errors
 /// `io`, `corrupt` from the reader; `cancelled` and `deadline` from the token.
-pub(crate) fn scan(reader: &mut dyn Read, limits: &Limits, token: &CancelToken) -> Result<Retained<'static>, Error> {
-    let mut state = Scan::new(limits);
-    let mut carried = 0;
+pub(crate) fn scan(reader: &mut dyn Read, limits: Limits, token: &CancelToken) -> Result<Retained<'static>, Error> {
+    let mut scan = Scan::new(limits);
     loop {
         token.check()?;
-        let mut buffer = state.latest.buffer();
-        if let Some(last) = state.latest.chunks.back() {
-            buffer[LEAD - carried..LEAD].copy_from_slice(&last.buffer[LEAD + last.read - carried..LEAD + last.read]);
-        }
-        let read = fill(reader, &mut buffer[LEAD..])?;
-        let at_end = read < CHUNK;
-        let seen = &buffer[LEAD - carried..LEAD + read];
-        state.take(seen, carried, at_end);
-        carried = state.unfinished(seen);
-        state.latest.push(Chunk { buffer, read }, limits.end);
-        if at_end {
-            return Ok(state.finish());
+        match reader.read(scan.room()) {
+            Ok(0) => return Ok(scan.finish()),
+            Ok(read) => scan.filled(read),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(Error::new(ErrorKind::Corrupt, format!("reading an object: {error}")));
+            }
+            Err(error) => return Err(Error::from_io(&error, "reading an object")),
         }
     }
 }
@@ -104,25 +100,13 @@ impl Latest {
     }
 }
 
-/// Reads until the buffer is full or the end is reached.
-fn fill(reader: &mut dyn Read, buffer: &mut [u8]) -> Result<usize, Error> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match reader.read(&mut buffer[filled..]) {
-            Ok(0) => break,
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                return Err(Error::new(ErrorKind::Corrupt, format!("reading an object: {error}")));
-            }
-            Err(error) => return Err(Error::from_io(&error, "reading an object")),
-        }
-    }
-    Ok(filled)
-}
-
-struct Scan<'l> {
-    limits: &'l Limits,
+/// A text that is being read, a chunk at a time.
+pub(crate) struct Scan {
+    limits: Limits,
+    /// The chunk that is being filled, behind room for what is carried over from the one before.
+    buffer: Box<[u8]>,
+    filled: usize,
+    carried: usize,
     /// Bytes and line feeds before the buffer.
     bytes: u64,
     feeds: u64,
@@ -135,10 +119,14 @@ struct Scan<'l> {
     latest: Latest,
 }
 
-impl<'l> Scan<'l> {
-    fn new(limits: &'l Limits) -> Self {
+impl Scan {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let mut latest = Latest::default();
         Self {
             limits,
+            buffer: latest.buffer(),
+            filled: 0,
+            carried: 0,
             bytes: 0,
             feeds: 0,
             ends_with_feed: true,
@@ -146,12 +134,48 @@ impl<'l> Scan<'l> {
             places: Vec::new(),
             shapes: HashMap::new(),
             done: 0,
-            latest: Latest::default(),
+            latest,
         }
     }
 
-    /// Takes a buffer whose first `carried` bytes were in the last one.
-    fn take(&mut self, buffer: &[u8], carried: usize, at_end: bool) {
+    /// Where the next bytes go; never empty.
+    fn room(&mut self) -> &mut [u8] {
+        &mut self.buffer[LEAD + self.filled..]
+    }
+
+    /// Counts bytes that were put there.
+    fn filled(&mut self, bytes: usize) {
+        self.filled += bytes;
+        if self.filled == CHUNK {
+            self.end_chunk(false);
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = self.room();
+            let (now, later) = bytes.split_at(bytes.len().min(room.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.filled(now.len());
+            bytes = later;
+        }
+    }
+
+    /// Looks at the chunk and begins the next one with what must be seen again.
+    fn end_chunk(&mut self, at_end: bool) {
+        let next = self.latest.buffer();
+        let buffer = std::mem::replace(&mut self.buffer, next);
+        let seen = &buffer[LEAD - self.carried..LEAD + self.filled];
+        self.look(seen, self.carried, at_end);
+        self.carried = self.unfinished(seen);
+        self.buffer[LEAD - self.carried..LEAD].copy_from_slice(&seen[seen.len() - self.carried..]);
+        let read = std::mem::take(&mut self.filled);
+        self.latest.push(Chunk { buffer, read }, self.limits.end);
+    }
+
+    /// Looks at a buffer whose first `carried` bytes were in the last one.
+    fn look(&mut self, buffer: &[u8], carried: usize, at_end: bool) {
         let new = &buffer[carried..];
         let start = self.bytes - carried as u64;
         let feeds_before = self.feeds - count_feeds(&buffer[..carried]);
@@ -232,7 +256,9 @@ impl<'l> Scan<'l> {
         self.done = start + at.max(end) as u64;
     }
 
-    fn finish(mut self) -> Retained<'static> {
+    /// Gives what was kept, once everything was taken.
+    pub(crate) fn finish(mut self) -> Retained<'static> {
+        self.end_chunk(true);
         let lines = self.feeds + u64::from(!self.ends_with_feed);
         let tail = self.latest.tail(self.limits.end);
         let tail_start = self.bytes - tail.len() as u64;

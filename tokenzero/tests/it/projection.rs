@@ -1,6 +1,7 @@
 //! The promises of projected text: it fits, it is never dearer than the whole, it fills the budget, it comes back.
 
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use tokenzero::{MemoryStore, TokenConfig, TokenZero};
 use zero_contracts::tokens::{ProjectText, ProjectedText, TextKind};
 use zero_contracts::{CancelToken, Digest, Error, ErrorKind, ObjectStore, TokenEngine};
@@ -301,6 +302,60 @@ fn large_objects_of_awkward_shapes_come_back() {
             shown.shown.tokens
         );
         assert!(rebuild::text(&engine, &store, &shown) == bytes, "{:.300}", shown.text);
+        let read = engine
+            .project_object(&object, &how(TextKind::Json, 400), &store, &CancelToken::new())
+            .unwrap();
+        // A prime and the size of a chunk: nothing falls on the same place twice, or everything does.
+        for piece in [65_521, 256 << 10] {
+            let shown = streamed(&engine, &store, &bytes, &how(TextKind::Json, 400), || piece);
+            assert!(shown == read, "by {piece}: {:.300}", read.text);
+        }
+    }
+}
+
+/// Projects bytes that arrive in pieces of the sizes told.
+fn streamed(
+    engine: &TokenZero,
+    store: &MemoryStore,
+    mut bytes: &[u8],
+    how: &ProjectText<'_>,
+    mut piece: impl FnMut() -> usize,
+) -> ProjectedText {
+    let object = store.put(bytes).unwrap();
+    let mut stream = engine.project_stream(how);
+    while !bytes.is_empty() {
+        let (now, later) = bytes.split_at(piece().clamp(1, bytes.len()));
+        stream.take(now);
+        bytes = later;
+    }
+    stream.finish(&object, store, &CancelToken::new()).unwrap()
+}
+
+#[test]
+fn what_arrives_in_random_pieces_is_projected_like_the_object() {
+    let engine = TokenZero::default();
+    let store = MemoryStore::new();
+    let log = large_log(120_000);
+    let mut runner = TestRunner::deterministic();
+    for round in 0..12 {
+        // Around the size above which an object is not held whole, and beyond it.
+        let size = [1_000, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, 5 << 20, log.len()][round % 6];
+        let how = how(
+            [TextKind::Detect, TextKind::Text][round % 2],
+            [1_000, 5 << 20][round / 6],
+        );
+        let bytes = &log.as_bytes()[..size];
+        let object = store.put(bytes).unwrap();
+        let read = engine
+            .project_object(&object, &how, &store, &CancelToken::new())
+            .unwrap();
+        let rng = runner.rng();
+        let piece = || 1 << (rng.next_u32() % 21) | (rng.next_u32() as usize & 0xfff);
+        assert!(
+            streamed(&engine, &store, bytes, &how, piece) == read,
+            "{size} bytes: {:.300}",
+            read.text
+        );
     }
 }
 

@@ -6,8 +6,9 @@
 //! to end has the changes captured as effects of the cell. Edits made meanwhile stay staged and are seen by the next group.
 //! The first group of a cell decides the tier for all.
 
+mod output;
+
 use std::ffi::OsString;
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,13 +19,13 @@ use zero_contracts::files::CommandView;
 use zero_contracts::read::EntryKind;
 use zero_contracts::response::CaptureTier;
 use zero_contracts::run::{Cleanup, Command, EndReason, RunRequest, RunResult, Streams, Termination};
-use zero_contracts::tokens::ProjectText;
 use zero_contracts::{
-    CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, ObjectStore, Result, WorkspacePath,
+    CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, Result, WorkspacePath,
 };
 use zero_supervisor as supervisor;
 use zero_supervisor::{Io, Mounted, Overlay, Processes, Ready, Reason, Running, Spec, Stdin, View};
 
+use self::output::{Shown, Sink};
 use super::reply;
 use crate::cell::{Cell, lock};
 use crate::config::{Capture, Commands, Output, OutputStream};
@@ -265,12 +266,13 @@ pub(crate) fn run_command(cell: &Cell, request: RunRequest, token: &CancelToken)
     cell.runs.enter(cell, epoch, token)?;
     let ran = spec(cell, &request, &argv).and_then(|mut spec| {
         spec.lease = Some(lease);
-        drive(cell, ready, spec, token)
+        let visible = request.options.visible.unwrap_or(cell.budgets.stream_tokens);
+        drive(cell, ready, spec, visible, token)
     });
     let left = cell.runs.leave(cell);
-    let (outcome, stdout, stderr) = ran?;
+    let (outcome, streams) = ran?;
     left?;
-    let result = describe(cell, &request, &outcome, stdout, stderr, token)?;
+    let result = describe(cell, &outcome, streams);
     let mut record = lock(&cell.record);
     record.confinement.files = Some(word(&outcome.tiers.files));
     record.confinement.tree = Some(word(&outcome.tiers.tree));
@@ -363,10 +365,16 @@ fn stdin(cell: &Cell, given: Option<&Content>) -> Result<Stdin> {
     }
 }
 
-/// Drives the command; both streams are stored whole.
-fn drive(cell: &Cell, ready: Ready, spec: Spec, token: &CancelToken) -> Result<(supervisor::Outcome, Handle, Handle)> {
-    let objects = &cell.kernel.objects;
-    let (mut stdout, mut stderr) = (objects.writer()?, objects.writer()?);
+/// Drives the command; both streams are stored whole, and `visible` tokens of each are shown.
+fn drive(
+    cell: &Cell,
+    ready: Ready,
+    spec: Spec,
+    visible: u64,
+    token: &CancelToken,
+) -> Result<(supervisor::Outcome, Streams<Shown>)> {
+    let open = || Sink::open(&cell.kernel, visible);
+    let (mut stdout, mut stderr) = (open()?, open()?);
     let running = cell.runs.spawn(ready, spec)?;
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
     let number = cell.runs.count();
@@ -384,44 +392,39 @@ fn drive(cell: &Cell, ready: Ready, spec: Spec, token: &CancelToken) -> Result<(
             });
         }
     });
-    let outcome = {
-        let (stdout, stderr): (&mut dyn Write, &mut dyn Write) = (&mut stdout, &mut stderr);
-        running.drive(Io {
-            stdout,
-            stderr,
-            on_output: tell.as_mut().map(|tell| tell as &mut supervisor::OnOutput<'_>),
-            poll: Some(&mut poll),
-        })
-    };
+    let outcome = running.drive(Io {
+        stdout: &mut stdout,
+        stderr: &mut stderr,
+        on_output: tell.as_mut().map(|tell| tell as &mut supervisor::OnOutput<'_>),
+        poll: Some(&mut poll),
+    });
     if let Some(e) = &outcome.sink_error {
         return Err(Error::from_io(e, "storing the output of a command"));
     }
-    let (stdout, stderr) = (stdout.finish()?.0, stderr.finish()?.0);
-    Ok((outcome, Handle::blob(stdout), Handle::blob(stderr)))
-}
-
-fn describe(
-    cell: &Cell,
-    request: &RunRequest,
-    outcome: &supervisor::Outcome,
-    stdout: Handle,
-    stderr: Handle,
-    token: &CancelToken,
-) -> Result<RunResult> {
-    let budget = request.options.visible.unwrap_or(cell.budgets.stream_tokens);
-    let objects: &dyn ObjectStore = &*cell.kernel.objects;
     // What a cancelled or timed-out command printed is still shown.
     let token = if token.check().is_ok() {
         token.clone()
     } else {
         CancelToken::new()
     };
-    let how = ProjectText {
-        budget,
-        ..ProjectText::default()
+    let streams = Streams {
+        stdout: stdout.finish(&token)?,
+        stderr: stderr.finish(&token)?,
     };
-    let show = |handle: Handle| cell.kernel.tokens.project_object(&handle.digest, &how, objects, &token);
-    let (out, err) = (show(stdout)?, show(stderr)?);
+    Ok((outcome, streams))
+}
+
+fn describe(cell: &Cell, outcome: &supervisor::Outcome, streams: Streams<Shown>) -> RunResult {
+    let Streams {
+        stdout: Shown {
+            handle: stdout,
+            projected: out,
+        },
+        stderr: Shown {
+            handle: stderr,
+            projected: err,
+        },
+    } = streams;
     {
         let (raw, shown) = &mut lock(&cell.record).tokens;
         *raw += out.raw.tokens + err.raw.tokens;
@@ -446,7 +449,7 @@ fn describe(
         supervisor::Cleanup::Uncertain { detail, .. } => Some(detail.clone()),
         supervisor::Cleanup::Clean => detail,
     };
-    Ok(RunResult {
+    RunResult {
         termination,
         exit_code,
         signal,
@@ -473,7 +476,7 @@ fn describe(
         duration_ms: millis(outcome.duration),
         cpu_ms: millis(outcome.cpu),
         max_rss_bytes: outcome.max_rss_bytes,
-    })
+    }
 }
 
 fn millis(time: Duration) -> u64 {

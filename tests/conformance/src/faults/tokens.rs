@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use zero_contracts::tokens::{Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TokenCount};
+use zero_contracts::tokens::{
+    Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TextKind, TextStream, TokenCount,
+};
 use zero_contracts::{CancelToken, Content, Digest, Error, ErrorKind, Handle, LineRange, ObjectStore, TokenEngine};
 
 use crate::models::tokens::PlainTokens;
@@ -16,7 +18,8 @@ super::faults! {
         NothingIsAToken, EverythingIsAToken, BytesAreTwoTokens, CountDrifts, SmallIsCutToo, BudgetDoubled, BudgetHalved,
         TokensToldAreRaw, CutsAreNotTold, MarksAreGone, MarksNameNothing, CutsOffByALine, CutSizesAreWrong, CutsReversed, CutsOverlap,
         RestIsReworded, HandleOfTheShown, NoHandle, StoresAlways, OtherEveryTime, TinyBudgetIsEmpty, CutsWithoutAStore,
-        LogsAreText, Uncancellable, ObjectIsWhole, LossyBytesAreDropped, ObjectOfNothingIsEmpty, ValueIsQuoted,
+        LogsAreText, Uncancellable, ObjectIsWhole, LossyBytesAreDropped, ObjectOfNothingIsEmpty,
+        StreamForgetsItsEnd, StreamNamesNothing, ValueIsQuoted,
         ValueLosesMembers, ValueArraysAreText, ValueTooLarge, ValueIsNotStored, ExpandInclusive, ExpandFromTheStart,
         ExpandUnnumbered, PointerUnescaped, MatchAlone, NextIsLost, NextRepeats, PastTheEndIsEmpty, NoPointerIsNull,
         NothingExpandsToNothing,
@@ -188,6 +191,14 @@ impl TokenEngine for FaultyTokens {
         Ok(shown)
     }
 
+    fn project_stream<'a>(&'a self, how: &ProjectText<'a>) -> Box<dyn TextStream + 'a> {
+        Box::new(FaultyStream {
+            engine: self,
+            how: how.clone(),
+            last: Vec::new(),
+        })
+    }
+
     fn project_value(
         &self,
         value: &Value,
@@ -271,5 +282,39 @@ impl TokenEngine for FaultyTokens {
             _ => {}
         }
         Ok(part)
+    }
+}
+
+struct FaultyStream<'a> {
+    engine: &'a FaultyTokens,
+    how: ProjectText<'a>,
+    last: Vec<u8>,
+}
+
+impl TextStream for FaultyStream<'_> {
+    fn take(&mut self, bytes: &[u8]) {
+        self.last = bytes.to_vec();
+    }
+
+    fn finish(
+        self: Box<Self>,
+        object: &Digest,
+        objects: &dyn ObjectStore,
+        token: &CancelToken,
+    ) -> Result<ProjectedText, Error> {
+        let engine = self.engine;
+        if engine.seeded(TokenFault::StreamForgetsItsEnd) {
+            let mut bytes = objects.get(object)?;
+            bytes.truncate(bytes.len() - self.last.len());
+            let text = String::from_utf8_lossy(&bytes);
+            let mut shown = engine.project_text(&text, &self.how, objects, token)?;
+            shown.handle = shown.handle.map(|_| Handle::blob(*object));
+            return Ok(shown);
+        }
+        let mut shown = engine.project_object(object, &self.how, objects, token)?;
+        if engine.seeded(TokenFault::StreamNamesNothing) {
+            shown.handle = None;
+        }
+        Ok(shown)
     }
 }

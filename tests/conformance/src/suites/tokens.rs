@@ -50,6 +50,7 @@ const CHECKS: &Checks<dyn Tokens> = &[
     ("a stored object is projected like its text", object),
     ("bytes outside UTF-8 are replaced", object_outside_utf8),
     ("an object that is not there is not found", object_of_nothing),
+    ("bytes that arrive in pieces are projected like their object", stream),
     ("a value that fits is shown as it is", value_whole),
     ("a value keeps its shape", value_shape),
     ("a value fits, and its whole is behind the handle", value_fits),
@@ -382,6 +383,32 @@ fn object_outside_utf8(subject: &dyn Tokens) -> Checked {
         "{:?} is shown",
         shown.text
     );
+    Ok(())
+}
+
+fn stream(subject: &dyn Tokens) -> Checked {
+    let store = MemoryObjects::default();
+    let texts = [
+        numbered(400).into_bytes(),
+        numbered(3).into_bytes(),
+        b"a \xff b\n".repeat(300),
+        Vec::new(),
+    ];
+    for bytes in texts {
+        let digest = store.put(&bytes)?;
+        let engine = subject.engine();
+        let whole = engine.project_object(&digest, &plain(BUDGET), &store, &CancelToken::new())?;
+        for piece in [7, usize::MAX] {
+            let mut stream = engine.project_stream(&plain(BUDGET));
+            bytes.chunks(piece).for_each(|piece| stream.take(piece));
+            let shown = stream.finish(&digest, &store, &CancelToken::new())?;
+            same!(
+                shown,
+                whole,
+                format!("what is shown of {} bytes by {piece}", bytes.len())
+            );
+        }
+    }
     Ok(())
 }
 
