@@ -15,6 +15,7 @@
 mod carry;
 mod collect;
 mod deep;
+mod give;
 mod lay;
 mod through;
 
@@ -34,6 +35,7 @@ use zero_contracts::response::PathConflict;
 use zero_contracts::{CancelToken, Error, ErrorKind, WorkspacePath};
 
 use self::deep::{clear, with_room};
+pub(crate) use self::give::Giving;
 use crate::engine::Shared;
 use crate::node::{Meta, Node, now};
 use crate::overlay::Overlay;

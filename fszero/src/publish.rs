@@ -32,6 +32,7 @@ use crate::engine::Shared;
 use crate::journal::Written;
 use crate::node::Node;
 use crate::overlay::Body;
+use crate::private::Private;
 use crate::record::{Batch, Effect, Inline, Record};
 use crate::restore;
 use crate::round::Round;
@@ -81,6 +82,8 @@ pub(crate) struct Publication<'a> {
     pub shared: &'a Shared,
     pub cell: &'a CellId,
     pub session: &'a SessionName,
+    /// Where commands left files that need not be made again.
+    pub private: Option<&'a Private>,
     pub epoch: Epoch,
     pub token: &'a CancelToken,
 }

@@ -157,6 +157,7 @@ impl Cell {
             shared: &self.shared,
             cell: &self.begin.cell,
             session: &self.begin.session,
+            private: self.private.as_ref(),
             epoch,
             token,
         }

@@ -1,6 +1,6 @@
 //! The staging directory of a batch, and in it every new file, directory and symlink, complete before the first effect.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -8,10 +8,25 @@ use zero_contracts::{Error, ErrorKind, WorkspacePath};
 
 use super::{Publication, Step, idle_name, idle_path, staging_name, temp_name};
 use crate::node::Node;
+use crate::private::Giving;
 use crate::record::Effect;
 use crate::restore;
 use crate::round::Round;
 use crate::tree::{io, os, stat_at};
+
+/// Temporaries that are being made.
+struct Making<'a> {
+    staging: BorrowedFd<'a>,
+    /// What is to be made durable of them.
+    round: &'a mut Round,
+    giving: Option<Giving<'a>>,
+}
+
+impl Making<'_> {
+    fn is_full(&self) -> bool {
+        self.round.is_full() || self.giving.as_ref().is_some_and(Giving::is_full)
+    }
+}
 
 impl Publication<'_> {
     pub(super) fn make_staging(&self, tag: u64) -> Result<Arc<OwnedFd>, Error> {
@@ -38,6 +53,11 @@ impl Publication<'_> {
         staging: &Arc<OwnedFd>,
         round: &mut Round,
     ) -> Result<(), Error> {
+        let mut making = Making {
+            staging: staging.as_fd(),
+            round,
+            giving: self.private.and_then(Giving::of),
+        };
         for step in steps {
             let (path, temp, after) = match &step.effect {
                 Effect::Create { path, temp, after } | Effect::Replace { path, temp, after, .. } => {
@@ -46,13 +66,25 @@ impl Publication<'_> {
                 _ => continue,
             };
             self.token.check()?;
-            self.make_temporary(path, temp, after, step, staging.as_fd(), round)?;
-            if round.is_full() {
-                let flushed = round.flush(&self.shared.seam);
+            self.make_temporary(path, temp, after, step, &mut making)?;
+            if making.is_full() {
+                self.settle(&mut making);
+                let flushed = making.round.flush(&self.shared.seam);
                 flushed.map_err(|e| io(&e, "flushing", path))?;
             }
         }
+        self.settle(&mut making);
         Ok(())
+    }
+
+    /// Leaves it to the round to flush what files were taken out of.
+    fn settle(&self, making: &mut Making<'_>) {
+        if let Some(giving) = &mut making.giving {
+            let directories = giving.take_directories();
+            if self.shared.power() {
+                directories.for_each(|directory| making.round.directory(directory));
+            }
+        }
     }
 
     /// Makes one temporary complete: content, then owner and attributes, then mode. It is private until then, in a
@@ -63,10 +95,10 @@ impl Publication<'_> {
         temp: u32,
         after: &Node,
         step: &Step,
-        staging: std::os::fd::BorrowedFd<'_>,
-        round: &mut Round,
+        making: &mut Making<'_>,
     ) -> Result<(), Error> {
         let name = temp_name(temp);
+        let staging = making.staging;
         let (seam, power) = (&self.shared.seam, self.shared.power());
         let fail = |e: std::io::Error| io(&e, "preparing", path);
         match after {
@@ -83,7 +115,7 @@ impl Publication<'_> {
                 if own.st_mode & 0o7777 != *mode {
                     seam.chmod(made.as_fd(), *mode).map_err(fail)?;
                     if power {
-                        round.directory(made);
+                        making.round.directory(made);
                     }
                 }
             }
@@ -93,16 +125,27 @@ impl Publication<'_> {
                     .body
                     .as_ref()
                     .ok_or_else(|| Error::new(ErrorKind::Internal, "a file without content was planned"))?;
-                let file = seam.create(staging, &name, 0o600).map_err(fail)?;
-                self.shared
-                    .copy_body(body, digest, *bytes, file.as_fd(), path, self.token)?;
+                let as_made = step.keep.is_none();
+                let given = match &mut making.giving {
+                    Some(giving) => giving.give(path, after, as_made, staging, &name, self.token),
+                    None => None,
+                };
+                let file = match given {
+                    Some(file) => file,
+                    None => {
+                        let file = seam.create(staging, &name, 0o600).map_err(fail)?;
+                        self.shared
+                            .copy_body(body, digest, *bytes, file.as_fd(), path, self.token)?;
+                        file
+                    }
+                };
                 match &step.keep {
                     Some(origin) => self.shared.keep_attributes(origin, file.as_fd(), path)?,
                     None => self.inherit_group(path, file.as_fd())?,
                 }
                 seam.chmod(file.as_fd(), *mode).map_err(fail)?;
                 if power {
-                    round.file(file);
+                    making.round.file(file);
                 }
             }
             Node::Other => return Err(Error::new(ErrorKind::Internal, "a device was planned")),
@@ -111,7 +154,7 @@ impl Publication<'_> {
     }
 
     /// In a set-group-id directory a new entry gets the directory's group.
-    fn inherit_group(&self, path: &WorkspacePath, file: std::os::fd::BorrowedFd<'_>) -> Result<(), Error> {
+    fn inherit_group(&self, path: &WorkspacePath, file: BorrowedFd<'_>) -> Result<(), Error> {
         let parent = path.parent().unwrap_or_default();
         if let Ok(Some(meta)) = self.shared.tree.stat(&parent)
             && meta.mode & 0o2000 != 0

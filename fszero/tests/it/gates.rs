@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirEntryExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -194,6 +194,18 @@ impl Disk {
         }
     }
 
+    /// Takes the bytes of all files below a directory for not flushed yet, as a command leaves them.
+    pub fn unflushed(&mut self, path: &Path) {
+        for entry in std::fs::read_dir(path).unwrap() {
+            let entry = entry.unwrap();
+            match self.nodes.get_mut(&entry.ino()) {
+                Some(Kind::File { durable, .. }) => *durable = None,
+                Some(Kind::Directory { .. }) => self.unflushed(&entry.path()),
+                _ => {}
+            }
+        }
+    }
+
     fn scan(&mut self, path: &Path) -> u64 {
         let meta = std::fs::symlink_metadata(path).unwrap();
         let mode = meta.permissions().mode() & 0o7777;
@@ -211,7 +223,13 @@ impl Disk {
         } else if meta.is_symlink() {
             Kind::Symlink(std::fs::read_link(path).unwrap().as_os_str().as_bytes().to_vec())
         } else {
-            let content = (std::fs::read(path).unwrap(), mode);
+            // A whiteout of an upper layer has no content; nothing depends on what becomes of it.
+            let bytes = if meta.is_file() {
+                std::fs::read(path).unwrap()
+            } else {
+                Vec::new()
+            };
+            let content = (bytes, mode);
             Kind::File {
                 durable: Some(content.clone()),
                 current: content,

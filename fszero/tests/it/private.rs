@@ -121,6 +121,79 @@ fn staged_effects_are_laid_and_what_is_left_becomes_effects() {
     );
 }
 
+/// Whatever state a command leaves a file in, the commit publishes the bytes and the mode that were collected, whether the
+/// file of the layer can be moved into place or has to be copied.
+#[test]
+fn files_of_the_layer_are_moved_or_copied_alike() {
+    let names = [
+        "plain",
+        "early",
+        "late",
+        "linked",
+        "attributed",
+        "closed",
+        "large",
+        "moved",
+        "edited",
+    ];
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (*name, "old\n")).collect();
+    let Some((f, mut t, view)) = opened(&files) else { return };
+    let up = |name: &str| view.upper.join(name);
+    let large = "large ".repeat(200_000);
+    for name in names.iter().chain(&["created"]) {
+        let text = if *name == "large" { &large } else { "new\n" };
+        std::fs::write(up(name), text).unwrap();
+    }
+    std::fs::hard_link(up("linked"), view.work.join("second name")).unwrap();
+    let attributed = std::fs::File::open(up("attributed")).unwrap();
+    for attribute in ["user.theirs", "user.overlay.origin"] {
+        rustix::fs::fsetxattr(&attributed, attribute, b"1", rustix::fs::XattrFlags::empty()).unwrap();
+    }
+    std::fs::set_permissions(up("closed"), std::fs::Permissions::from_mode(0o200)).unwrap();
+    let hour_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+    std::fs::File::open(up("early"))
+        .unwrap()
+        .set_modified(hour_ago)
+        .unwrap();
+    let inode = |path: std::path::PathBuf| std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(path).unwrap());
+    let made = inode(up("plain"));
+    t.end_capture(&token()).unwrap();
+    stage(
+        &mut *t,
+        r#"[{"move": ["moved", "elsewhere"]}, {"path": "edited", "find": "new", "replacement": "newer"}]"#,
+    )
+    .unwrap();
+    // Nobody can do this; if somebody does, it is not published.
+    std::fs::write(up("late"), "not\n").unwrap();
+    t.commit(Epoch(1), seal(), &token()).unwrap();
+    for name in [
+        "plain",
+        "early",
+        "late",
+        "linked",
+        "attributed",
+        "closed",
+        "elsewhere",
+        "created",
+    ] {
+        assert_eq!(f.bytes(name), b"new\n", "{name}");
+    }
+    assert_eq!(
+        (f.bytes("edited"), f.bytes("large")),
+        (b"newer\n".to_vec(), large.into_bytes())
+    );
+    assert_eq!(inode(f.at("plain")), made, "it was moved");
+    assert_eq!(std::fs::metadata(f.at("early")).unwrap().modified().unwrap(), hour_ago);
+    assert_eq!(
+        std::fs::metadata(f.at("closed")).unwrap().permissions().mode() & 0o777,
+        0o200
+    );
+    let mut list = [0_u8; 256];
+    let attributed = std::fs::File::open(f.at("attributed")).unwrap();
+    let length = rustix::fs::flistxattr(&attributed, &mut list[..]).unwrap();
+    assert!(!String::from_utf8_lossy(&list[..length]).contains("overlay"));
+}
+
 #[test]
 fn what_somebody_else_changed_too_is_a_conflict() {
     for command in [

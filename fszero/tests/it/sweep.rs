@@ -83,15 +83,18 @@ pub enum Way {
     Command,
     /// A command runs after it, then all is restored.
     CommandRestored,
+    /// A command runs after it in a private view, then all is committed.
+    Private,
 }
 
 impl Way {
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Commit,
         Self::Materialized,
         Self::Restored,
         Self::Command,
         Self::CommandRestored,
+        Self::Private,
     ];
 
     /// Those that a program of one operation goes through: without a command, and some with one.
@@ -100,6 +103,7 @@ impl Way {
             _ if full() => Self::ALL.to_vec(),
             0 => vec![Self::Commit, Self::CommandRestored],
             3 => vec![Self::Restored, Self::Command],
+            4 => vec![Self::Restored, Self::Private],
             _ => vec![Self::Commit, Self::Restored],
         }
     }
@@ -121,6 +125,27 @@ fn command(root: &Path) {
     let _ = std::os::unix::fs::symlink("a", at("made/link"));
     let _ = std::fs::set_permissions(at("private"), std::fs::Permissions::from_mode(0o644));
     let _ = std::fs::remove_dir_all(at("moved"));
+}
+
+/// What the command leaves in the upper layer of its view, where the operations left no directory in the way.
+fn private_command(upper: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let large = "large\n".repeat(60_000);
+    for (path, bytes, mode) in [
+        ("a", "by a command\n", 0o644),
+        ("b", "", 0o755),
+        ("private", "secret\n", 0o644),
+        ("l", "no link\n", 0o644),
+        ("made", "x\r\n", 0o600),
+        ("made large", &large, 0o644),
+    ] {
+        let at = upper.join(path);
+        // What was laid there, or that something is gone.
+        let _ = std::fs::remove_file(&at);
+        if std::fs::write(&at, bytes).is_ok() {
+            std::fs::set_permissions(&at, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
 }
 
 pub struct Trial {
@@ -150,14 +175,21 @@ impl Trial {
             transaction.begin_capture(Epoch(1), &token).unwrap();
             command(&self.fixture.root());
         }
+        if way == Way::Private {
+            private_command(&transaction.open_view(&token).ok()?.upper);
+        }
         if let Some(disk) = &self.gate.disk {
-            held(disk).load(&[&self.fixture.root(), &self.fixture.dir.path().join("store")]);
+            let store = self.fixture.dir.path().join("store");
+            held(disk).load(&[&self.fixture.root(), &store]);
+            if way == Way::Private {
+                held(disk).unflushed(&store.join("private"));
+            }
         }
         self.gate.arm(plan);
         let before = match way {
             Way::Commit => Ok(()),
             Way::Materialized | Way::Restored => transaction.materialize(Epoch(1), &token),
-            Way::Command | Way::CommandRestored => transaction.end_capture(&token).map(drop),
+            Way::Command | Way::CommandRestored | Way::Private => transaction.end_capture(&token).map(drop),
         };
         if before.is_err() {
             return Some(false);
