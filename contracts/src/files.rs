@@ -307,6 +307,9 @@ pub trait FileEngine: Send + Sync {
 
     /// Returns the commits after `sequence`, oldest first.
     ///
+    /// Who asks has seen the commit of that number: whatever this engine commits from now on has a greater one, even if the
+    /// journal that gave it out is lost.
+    ///
     /// # Errors
     /// `corrupt`, `io`.
     fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error>;

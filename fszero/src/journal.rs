@@ -9,6 +9,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags, openat};
@@ -49,6 +50,8 @@ struct Tail {
     commits: Vec<CommitRecord>,
     /// Bytes after `offset` are a torn tail.
     torn: bool,
+    /// Numbers were left out: the next record begins a segment.
+    gap: bool,
     loaded: bool,
 }
 
@@ -76,6 +79,8 @@ pub(crate) struct Journal {
     seam: Seam,
     /// Whether it is flushed at all.
     lasting: bool,
+    /// Somebody saw a commit of this number, whether it is still here or not.
+    seen: AtomicU64,
     tail: Mutex<Tail>,
     index: Mutex<Index>,
 }
@@ -150,6 +155,7 @@ impl Journal {
             dir,
             seam,
             lasting,
+            seen: AtomicU64::new(0),
             tail: Mutex::default(),
             index: Mutex::default(),
         }
@@ -198,8 +204,18 @@ impl Journal {
 
     /// Reads what is new; returns the guard over the present state.
     fn refresh(&self) -> Result<MutexGuard<'_, Tail>, Error> {
-        let fail = failed("reading");
         let mut tail = lock(&self.tail);
+        self.read_new(&mut tail)?;
+        let seen = self.seen.load(Ordering::Relaxed);
+        if tail.next <= seen {
+            tail.next = seen + 1;
+            tail.gap = true;
+        }
+        Ok(tail)
+    }
+
+    fn read_new(&self, tail: &mut Tail) -> Result<(), Error> {
+        let fail = failed("reading");
         if tail.loaded {
             let current = tail.segments.last().copied();
             let size = current
@@ -208,17 +224,17 @@ impl Journal {
                 .map_err(&fail)?
                 .flatten();
             match (current, size) {
-                (Some(_), Some(size)) if size == tail.offset && size < SEGMENT_BYTES => return Ok(tail),
+                (Some(_), Some(size)) if size == tail.offset && size < SEGMENT_BYTES => return Ok(()),
                 // Another process may have begun a segment, named by the next number.
                 (Some(_), Some(size)) if size == tail.offset && self.size(tail.next).map_err(&fail)?.is_none() => {
-                    return Ok(tail);
+                    return Ok(());
                 }
                 (Some(segment), Some(size)) if size > tail.offset => {
                     if let Some(bytes) = self.read_from(segment, tail.offset).map_err(&fail)? {
-                        self.absorb(&mut tail, &bytes)?;
+                        self.absorb(tail, &bytes)?;
                     }
                     if self.size(tail.next).map_err(&fail)?.is_none() {
-                        return Ok(tail);
+                        return Ok(());
                     }
                 }
                 _ => {}
@@ -238,9 +254,9 @@ impl Journal {
             tail.offset = 0;
             tail.commits.clear();
             tail.next = tail.next.max(segment);
-            self.absorb(&mut tail, &bytes)?;
+            self.absorb(tail, &bytes)?;
         }
-        Ok(tail)
+        Ok(())
     }
 
     fn absorb(&self, tail: &mut Tail, bytes: &[u8]) -> Result<(), Error> {
@@ -285,7 +301,7 @@ impl Journal {
         let fail = failed("writing");
         let roll = match tail.segments.last() {
             None => true,
-            Some(_) => tail.offset >= SEGMENT_BYTES && tail.open.is_empty(),
+            Some(_) => tail.gap || tail.offset >= SEGMENT_BYTES && tail.open.is_empty(),
         };
         let segment = match tail.segments.last() {
             Some(&segment) if !roll => segment,
@@ -320,6 +336,7 @@ impl Journal {
         if made {
             tail.segments.insert(segment);
             tail.commits.clear();
+            tail.gap = false;
         }
         let mut file = File::from(file);
         let result = (|| {
@@ -409,8 +426,9 @@ impl Journal {
             .any(|open| open.batches.iter().any(|batch| batch.tag == tag)))
     }
 
-    /// Commits after a number, oldest first.
+    /// Commits after a number, oldest first; later ones will have greater numbers, too.
     pub fn commits_after(&self, sequence: u64) -> Result<Vec<CommitRecord>, Error> {
+        self.seen.fetch_max(sequence, Ordering::Relaxed);
         let (segments, current) = {
             let tail = self.refresh()?;
             (tail.segments.clone(), tail.commits.clone())

@@ -228,3 +228,48 @@ fn a_shutdown_waits_for_parsers_that_nobody_waits_for() {
         assert!(!names.iter().any(|name| name.trim() == "zero-parse"), "{names:?}");
     }
 }
+
+/// Whatever of the store is removed while no kernel has it open: what cells commit afterwards is committed whole, files and
+/// state, and an event is told for it.
+#[test]
+fn what_is_removed_from_the_store_takes_nothing_from_later_cells() {
+    let write = |n: u32| format!("await z.edit('f{n}', {{create: '{n}'}}); await z.state.set('n', {n}); return {n}");
+    let entries = |directory: &std::path::Path| -> Vec<String> {
+        let names = std::fs::read_dir(directory).expect("readable");
+        names
+            .map(|entry| entry.expect("readable").file_name().into_string().expect("text"))
+            .collect()
+    };
+    let sample = Workspace::new(&[]);
+    sample.run(&write(0));
+    let all = entries(sample.store.path());
+    assert!(
+        all.iter().any(|name| name == "journal") && all.iter().any(|name| name == "sessions.sqlite"),
+        "{all:?}"
+    );
+    // What is in objects is what the rest speaks of.
+    for removed in all.iter().filter(|name| *name != "objects") {
+        let ws = Workspace::new(&[]);
+        for n in 0..6 {
+            ws.run(&write(n));
+        }
+        let (root, store) = (ws.root.path().to_owned(), ws.store.path().to_owned());
+        drop(ws.kernel);
+        let place = store.join(removed);
+        if place.is_dir() {
+            for name in entries(&place) {
+                let _ = std::fs::remove_file(place.join(name));
+            }
+        }
+        let _ = std::fs::remove_file(&place);
+        for n in 6..9 {
+            // A host of its own each time: nothing is remembered in memory.
+            let kernel = ZeroKernel::open(config(&root, &store)).expect("the kernel opens");
+            let response = kernel.execute_cell(&write(n));
+            assert_eq!(response.error, None, "{removed}: cell {n}");
+            let response = kernel.execute_cell("return await z.state.get('n')");
+            assert_eq!(response.value, Some(json!(n).into()), "{removed}: after cell {n}");
+            assert!(root.join(format!("f{n}")).exists(), "{removed}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ super::faults! {
     pub enum FileFault {
         ExternalReadsMagic, SnapshotTakesIgnored, SnapshotForgetsModes, SnapshotForgetsEmptyDirectories,
         ManifestUnsorted, SnapshotViewIsLive, DiffMissesRemovals, RecoverForgets, NeverOpen, CommitsFromTheStart,
-        EpochForgotten, RevertIgnoresPaths, RevertOverwrites, RevertRefusesWhatIsBack, CollectsRoots, VerifySeesNothing, CommitsAreLost,
+        SeenIsForgotten, EpochForgotten, RevertIgnoresPaths, RevertOverwrites, RevertRefusesWhatIsBack, CollectsRoots, VerifySeesNothing, CommitsAreLost,
         CreateOverwrites, GuardsIgnored, ReadLogIgnored, UnreadMayBeReplaced, MoveLosesTheInside, CopyLosesTheMode,
         SymlinksLeadOut, EditLosesTheMode, EditReplacesSymlinks, NewlinesNormalised, ReplacementIsExpanded,
         AmbiguousTakesAll, FailureStagesAPart, BudgetIgnored, StagingIsLive, ViewIsLive, AnyMarkWillDo,

@@ -31,6 +31,8 @@ struct State {
     tree: Tree,
     epoch: Epoch,
     commits: Vec<(CommitRecord, Landed)>,
+    /// The greatest number that somebody saw.
+    seen: u64,
     /// Transactions that changed the tree and are not over.
     open: Vec<(BeginTransaction, Landed)>,
 }
@@ -307,7 +309,10 @@ impl FileEngine for MemoryFiles {
         } else {
             sequence
         };
-        let state = self.lock();
+        let mut state = self.lock();
+        if !self.seeded(FileFault::SeenIsForgotten) {
+            state.seen = state.seen.max(sequence);
+        }
         let records = state.commits.iter().map(|(record, _)| record.clone());
         Ok(records.filter(|record| record.sequence > from).collect())
     }

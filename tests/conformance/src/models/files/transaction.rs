@@ -597,7 +597,8 @@ impl Transaction for MemoryTransaction {
         let sequence = if self.files.seeded(FileFault::SequenceStands) {
             1
         } else {
-            state.commits.last().map_or(1, |(last, _)| last.sequence + 1)
+            let last = state.commits.last().map_or(0, |(last, _)| last.sequence);
+            last.max(state.seen) + 1
         };
         let seal = if self.files.seeded(FileFault::SealIsLost) {
             CommitSeal {

@@ -12,6 +12,7 @@ pub(super) const CHECKS: &Checks<dyn Files> = &[
     ("what a dead process only staged needs no recovery", recover_staged),
     ("a commit outlives the process", survives),
     ("commits are told in order, after a number", commits_after),
+    ("numbers go on after one that was seen", numbers_go_on),
     ("the greatest epoch is remembered", last_epoch),
     ("an undo takes a whole commit back", revert),
     ("an undo takes single paths back", revert_paths),
@@ -106,6 +107,33 @@ fn commits_after(subject: &dyn Files) -> Checked {
         0,
         "those after the last"
     );
+    Ok(())
+}
+
+/// As after the loss of a journal: somebody has seen a number that this one never gave out.
+fn numbers_go_on(subject: &dyn Files) -> Checked {
+    subject.set(&sample());
+    let mut last = 0;
+    for (seen, n) in [(0, 0), (1_000, 1), (1_000, 2), (10, 3), (5_000, 4)] {
+        let mut bench = Bench::on(subject)?;
+        let engine = subject.engine();
+        same!(engine.commits_after(seen.max(last))?.len(), 0, "those after the last");
+        bench.stage(&[create(&format!("n{n}"), "n")?])?;
+        let record = bench.commit(1)?;
+        ensure!(
+            record.sequence > seen.max(last),
+            "{} was given out after {} was seen",
+            record.sequence,
+            seen.max(last)
+        );
+        same!(
+            engine.commits_after(seen.max(last))?,
+            vec![record.clone()],
+            "the commit"
+        );
+        last = record.sequence;
+    }
+    same!(subject.engine().commits_after(0)?.len(), 5, "all commits");
     Ok(())
 }
 
