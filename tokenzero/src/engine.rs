@@ -27,7 +27,7 @@ const MOST_JSON: u64 = 32 << 20;
 /// Bytes of the start of an object by which its kind is found out.
 const HEAD: usize = 64 << 10;
 /// Bytes at each end whose tokens are counted to extrapolate.
-const SAMPLE: usize = 64 << 10;
+const SAMPLE: usize = 32 << 10;
 
 /// What an engine counts in.
 #[derive(Clone, Debug, PartialEq, Eq)]

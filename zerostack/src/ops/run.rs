@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use zero_contracts::event::ProcessVerdict;
@@ -373,7 +374,18 @@ fn drive(
     visible: u64,
     token: &CancelToken,
 ) -> Result<(supervisor::Outcome, Streams<Shown>)> {
-    let open = || Sink::open(&cell.kernel, visible);
+    std::thread::scope(|scope| drive_in(scope, cell, ready, spec, visible, token))
+}
+
+fn drive_in<'scope, 'env>(
+    scope: &'scope Scope<'scope, 'env>,
+    cell: &'env Cell,
+    ready: Ready,
+    spec: Spec,
+    visible: u64,
+    token: &CancelToken,
+) -> Result<(supervisor::Outcome, Streams<Shown>)> {
+    let open = || Sink::open(&cell.kernel, scope, visible);
     let (mut stdout, mut stderr) = (open()?, open()?);
     let running = cell.runs.spawn(ready, spec)?;
     let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
@@ -399,7 +411,7 @@ fn drive(
         poll: Some(&mut poll),
     });
     if let Some(e) = &outcome.sink_error {
-        return Err(Error::from_io(e, "storing the output of a command"));
+        return Err(output::storing(e));
     }
     // What a cancelled or timed-out command printed is still shown.
     let token = if token.check().is_ok() {

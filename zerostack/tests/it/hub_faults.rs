@@ -13,7 +13,7 @@ use zero_contracts::response::{Disposition, Outcome, Phase};
 use zero_contracts::tokens::{Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TokenCount};
 use zero_contracts::{CancelToken, Digest, Error, ErrorKind, ObjectStore, SessionName, TokenEngine};
 use zerostack::evidence::Verdict;
-use zerostack::{KernelConfig, StoreLocation, ZeroKernel};
+use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
 use crate::hub_support::{Workspace, config, isolated, tree};
 
@@ -251,6 +251,44 @@ fn a_host_that_is_killed_at_any_step_leaves_all_or_nothing() {
         .collect();
     assert!(outcomes.contains(&true) && outcomes.contains(&false));
     assert!(outcomes.is_sorted(), "committed and then not: {outcomes:?}");
+}
+
+/// The disk is full at some step while a command prints much: the cell fails, the command is gone, and nothing is left.
+#[test]
+fn a_disk_that_is_full_under_a_commands_output_fails_the_cell() {
+    for step in [0, 1, 2, 5, 9, 14, 20, 30] {
+        let ws = workspace();
+        let before = ws.tree();
+        let trap = Trap::new(How::ForGood);
+        let kernel = trapped(ws.root.path(), ws.store.path(), &trap);
+        kernel.execute_cell("await z.run(['true'])");
+        // The trap is set once the command prints.
+        let options = CellOptions {
+            on_output: Some(Arc::new({
+                let trap = trap.clone();
+                move |_| {
+                    if trap.seen.load(Ordering::SeqCst) == 0 {
+                        trap.set(step);
+                    }
+                }
+            })),
+            ..CellOptions::default()
+        };
+        let begun = std::time::Instant::now();
+        let response =
+            kernel.execute_cell_with("await z.run('echo go; head -c 20000000 /dev/zero; sleep 60')", options);
+        trap.disarm();
+        assert_eq!(response.outcome, Outcome::Failed, "step {step}: {:?}", response.error);
+        assert!(
+            begun.elapsed().as_secs() < 30,
+            "step {step}: the command was waited for"
+        );
+        drop(kernel);
+        let kernel = trapped(ws.root.path(), ws.store.path(), &Trap::new(How::Once));
+        kernel.execute_cell("return 1");
+        let differences = crate::hub_support::differences(&ws.tree(), &before);
+        assert_eq!(differences, Vec::<String>::new(), "step {step}");
+    }
 }
 
 /// Fails to project values.

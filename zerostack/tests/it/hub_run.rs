@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use zero_contracts::ErrorKind;
 use zero_contracts::response::Disposition;
+use zero_contracts::{Digest, ErrorKind, Handle};
 use zerostack::Commands;
 
 use crate::hub_support::Workspace;
@@ -112,6 +112,30 @@ fn much_output_is_shown_in_part_and_kept_whole() {
         run["handles"]["stdout"].as_str().unwrap()
     );
     assert_eq!(ws.value(&cell), "54321\n");
+}
+
+/// Around the sizes from which on a stream is spilled to the disk, has a thread of its own and is no longer held whole.
+#[test]
+fn streams_of_every_size_are_kept_whole_and_shown_like_their_objects() {
+    let ws = Workspace::new(&[]);
+    let line = |n: usize| format!("{n:07} an ordinary line, told to fill a stream\n");
+    for size in [
+        0, 1, 60_000, 262_144, 1_048_575, 1_048_576, 1_048_577, 1_400_000, 4_194_305, 9_000_000,
+    ] {
+        let bytes: Vec<u8> = (0..).flat_map(|n| line(n).into_bytes()).take(size).collect();
+        std::fs::write(ws.root.path().join("out"), &bytes).unwrap();
+        let run = ws.value("return z.run('cat out; cat out out >&2')");
+        for (stream, times) in [("stdout", 1), ("stderr", 2)] {
+            let whole = bytes.repeat(times);
+            assert_eq!(run["bytes"][stream], whole.len(), "{stream} of {size} bytes");
+            let handle = Handle::blob(Digest::of(&whole)).to_string();
+            assert_eq!(run["handles"][stream], handle.as_str(), "{stream} of {size} bytes");
+            let shown = run[stream].as_str().unwrap();
+            assert_eq!(shown.as_bytes() == whole, size < 2, "{stream} of {size} bytes");
+            let end = &whole[whole.len().saturating_sub(30)..];
+            assert!(shown.as_bytes().ends_with(end), "{stream} of {size} bytes: {shown}");
+        }
+    }
 }
 
 #[test]
