@@ -266,7 +266,8 @@ pub struct Skipped {
     /// The file.
     pub path: String,
     /// Why: `binary`, `too_large`, `unreadable: …`, `changed`; where nothing was found, `syntax_errors`, `unknown_language` and
-    /// `unresolved_mention`, which tell that the file mentions what was asked for in a way that is not understood.
+    /// `unresolved_mention`, which tell that the file mentions what was asked for in a way that is not understood;
+    /// `matches_no_file` of a glob of the scope, which stands here itself.
     pub why: String,
 }
 

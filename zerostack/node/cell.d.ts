@@ -402,7 +402,8 @@ export interface Skipped {
   path: string;
   /**
    * Why: `binary`, `too_large`, `unreadable: …`, `changed`; where nothing was found, `syntax_errors`, `unknown_language` and
-   * `unresolved_mention`, which tell that the file mentions what was asked for in a way that is not understood.
+   * `unresolved_mention`, which tell that the file mentions what was asked for in a way that is not understood;
+   * `matches_no_file` of a glob of the scope, which stands here itself.
    */
   why: string;
 }

@@ -28,6 +28,7 @@ use crate::facts::Facts;
 use crate::frame::{CallHandler, CallReply, CallRequest};
 use crate::kernel::Kernel;
 use crate::ops;
+use crate::ops::read::searched::Held;
 use crate::ops::run::Runs;
 use crate::outbox::Intents;
 use crate::sessions::Head;
@@ -69,6 +70,8 @@ pub struct Cell {
     pub transaction: Mutex<Option<Box<dyn Transaction>>>,
     /// What it last read of each file.
     pub reads: Mutex<ReadLog>,
+    /// Contents that it goes through match by match.
+    pub(crate) held: Mutex<Held>,
     /// Its commands.
     pub runs: Runs,
     /// The effects on the outside world that it staged.
@@ -211,6 +214,7 @@ impl Cell {
             facts: Mutex::default(),
             transaction: Mutex::default(),
             reads: Mutex::default(),
+            held: Mutex::default(),
             intents: Mutex::default(),
             record: Mutex::default(),
             bytes_read: AtomicU64::new(0),

@@ -81,6 +81,8 @@ pub struct Pruned {
 /// The database and the head locks of one store.
 pub struct Sessions {
     connection: Mutex<Connection>,
+    /// Its file, unless it is in memory.
+    database: Option<PathBuf>,
     locks: PathBuf,
 }
 
@@ -96,6 +98,19 @@ fn sql(error: rusqlite::Error) -> Error {
         _ => ErrorKind::Io,
     };
     Error::new(kind, format!("the store's session database: {error}"))
+}
+
+/// Says of a damaged database which file it is, and what to do. It is not made anew unasked: the journal does not know all of it.
+fn with_remedy(mut error: Error, database: Option<&Path>) -> Error {
+    if let (ErrorKind::Corrupt, Some(database)) = (error.kind, database) {
+        let name = database.display();
+        error.detail += &format!(
+            ". Move `{name}` away (and `-wal` and `-shm` of its name): the next opening makes it anew from the journal. Commits of files \
+             and the facts that came with them are back then; later facts, and events of cells that changed no file, are not"
+        );
+        error.path = Some(name.to_string());
+    }
+    error
 }
 
 fn digest(bytes: Option<Vec<u8>>) -> Result<Option<Digest>> {
@@ -131,10 +146,13 @@ impl Sessions {
     fn open_in(store: &Path, database: Option<&Path>) -> Result<Self> {
         let locks = store.join("heads");
         std::fs::create_dir_all(&locks).map_err(|e| Error::from_io(&e, "making the store's lock directory"))?;
-        let mut connection = connect(database)?;
-        schema::prepare(&mut connection)?;
+        let opened = connect(database).and_then(|mut connection| {
+            schema::prepare(&mut connection)?;
+            Ok(connection)
+        });
         Ok(Self {
-            connection: Mutex::new(connection),
+            connection: Mutex::new(opened.map_err(|error| with_remedy(error, database))?),
+            database: database.map(Path::to_owned),
             locks,
         })
     }
@@ -180,6 +198,11 @@ impl Sessions {
     /// # Errors
     /// `corrupt`, `io`, `busy`.
     pub fn catch_up(&self, files: &dyn FileEngine) -> Result<()> {
+        self.apply_commits(files)
+            .map_err(|error| with_remedy(error, self.database.as_deref()))
+    }
+
+    fn apply_commits(&self, files: &dyn FileEngine) -> Result<()> {
         let mut connection = self.connection();
         let applied = applied(&connection)?;
         let commits = files.commits_after(applied)?;

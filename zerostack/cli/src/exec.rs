@@ -1,6 +1,9 @@
 //! `zero-kernel exec`: one cell, one response.
 
+mod short;
+
 use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,13 +16,6 @@ use zerostack::{CellOptions, ZeroKernel};
 
 use crate::effects::Channels;
 use crate::{Workspace, fail, print, source};
-
-/// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
-fn reject(error: Error) -> ExitCode {
-    eprintln!("zero-kernel: {error}");
-    print(&ZeroKernelResponse::rejected(error));
-    ExitCode::from(1)
-}
 
 /// Runs one cell; it comes from standard input without `--file`.
 #[derive(Args)]
@@ -37,9 +33,36 @@ pub struct Exec {
     /// Milliseconds of wall-clock time; 30000 unless given.
     #[arg(long, value_name = "N")]
     timeout_ms: Option<u64>,
+    /// Print the whole response as JSON on a terminal, too.
+    #[arg(long)]
+    json: bool,
+    /// Print the value, and how the cell ended, for a person: what a terminal gets anyway.
+    #[arg(long, conflicts_with = "json")]
+    short: bool,
 }
 
 impl Exec {
+    /// Answers for a cell whose workspace could not be opened: the one document is a response all the same.
+    fn reject(&self, error: Error) -> ExitCode {
+        if !self.is_short() {
+            eprintln!("zero-kernel: {error}");
+        }
+        self.show(&ZeroKernelResponse::rejected(error));
+        ExitCode::from(1)
+    }
+
+    fn is_short(&self) -> bool {
+        self.short || (!self.json && std::io::stdout().is_terminal())
+    }
+
+    fn show(&self, response: &ZeroKernelResponse) -> bool {
+        if !self.is_short() {
+            return print(response);
+        }
+        // A reader that has gone away cannot be told anything.
+        write!(std::io::stdout().lock(), "{}", short::text(response)).is_ok()
+    }
+
     /// Runs the cell and prints its response.
     pub fn run(self) -> ExitCode {
         let input = match self
@@ -67,7 +90,7 @@ impl Exec {
         });
         let kernel = match kernel {
             Ok(kernel) => kernel,
-            Err(error) => return reject(error),
+            Err(error) => return self.reject(error),
         };
         let cancel = CancelToken::new();
         let interrupt = cancel.clone();
@@ -83,7 +106,7 @@ impl Exec {
                 ..CellOptions::default()
             },
         );
-        if !print(&response) {
+        if !self.show(&response) {
             return ExitCode::from(1);
         }
         match response.outcome {

@@ -3,6 +3,8 @@
 //! One tool, `execute_cell`. There is no socket, and nothing outlives the client: when standard input ends, cells that run
 //! are cancelled, their commands end with them, and the process goes.
 
+mod frames;
+
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ use zerostack::contracts::{CancelToken, ZeroKernelResponse};
 use zerostack::{CellOptions, ZeroKernel, instructions};
 
 use crate::{Workspace, fail};
+use frames::Frames;
 
 /// The one tool.
 const TOOL: &str = "execute_cell";
@@ -68,7 +71,10 @@ impl Mcp {
                 input,
                 end: end.clone(),
             };
-            let running = server.serve((input, output)).await.map_err(|why| why.to_string())?;
+            let running = server
+                .serve(Frames::new(input, output))
+                .await
+                .map_err(|why| why.to_string())?;
             let (interrupt, stop) = (end.clone(), Mutex::new(Some(running.cancellation_token())));
             ctrlc::set_handler(move || {
                 interrupt.cancel();

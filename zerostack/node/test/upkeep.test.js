@@ -45,7 +45,7 @@ test('events and objects are read by their handles', async (t) => {
   assert.ok(bytes instanceof Uint8Array);
   assert.deepEqual([...bytes], [255, 120]);
   assert.deepEqual(await kernel.sessions(), ['default']);
-  await assert.rejects(kernel.event(handle), { kind: 'invalid_input', path: 'handle' });
+  await assert.rejects(kernel.event(handle), { kind: 'invalid_input', path: 'event' });
   await assert.rejects(kernel.object(`z://blob/${'0'.repeat(64)}`), { kind: 'not_found' });
   await assert.rejects(kernel.object('nothing'), { kind: 'invalid_input' });
 });

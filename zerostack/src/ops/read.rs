@@ -2,6 +2,7 @@
 
 mod directory;
 mod handle;
+pub(crate) mod searched;
 mod select;
 
 use std::io::Read;
@@ -22,6 +23,7 @@ use super::reply;
 use crate::cell::{Cell, lock};
 use crate::frame::CallReply;
 use crate::targets::{Target, in_mount};
+use searched::{Measured, Searched};
 use select::Selection;
 
 /// Tokens of a view's preview.
@@ -149,9 +151,18 @@ fn read_path(
             ),
         ));
     }
+    let name = tree.name(path)?;
+    if let Some(selection) = selection.as_ref().filter(|selection| selection.is_match())
+        && entry.stamp.settled
+        && let Some(held) = { lock(&cell.held).file(&name, entry.stamp.value) }
+    {
+        let part = selection.select(cell, path, &held.bytes, token)?;
+        lock(&cell.held).keep(&held, part.goes_on(), heap);
+        return part.of(&held, held.snapshot()).map(ReadResult::Partial);
+    }
     let content = view.read(path, token)?;
     // Both names are noted: an edit may use the symlink or its target.
-    cell.note_read(tree.name(path)?, content.digest, content.bytes.len() as u64);
+    cell.note_read(name.clone(), content.digest, content.bytes.len() as u64);
     if content.entry.path != *path {
         lock(&cell.reads).note(tree.name(&content.entry.path)?, content.digest);
     }
@@ -164,8 +175,19 @@ fn read_path(
     };
     if let Some(selection) = selection {
         let part = selection.select(cell, path, &content.bytes, token)?;
+        let snapshot = snapshot(cell)?;
+        if selection.is_match() && part.goes_on() && content.entry.stamp.settled {
+            let held = Arc::new(Searched {
+                digest: content.digest,
+                measured: Measured::new(&content.bytes),
+                file: Some((name, content.entry.stamp.value, snapshot)),
+                bytes: content.bytes,
+            });
+            lock(&cell.held).keep(&held, true, heap);
+            return part.of(&held, Some(snapshot)).map(ReadResult::Partial);
+        }
         return part
-            .partial(&content.bytes, content.digest, Some(snapshot(cell)?))
+            .partial(&content.bytes, content.digest, Some(snapshot))
             .map(ReadResult::Partial);
     }
     if options.snapshot {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use zero_contracts::files::Durability;
 use zero_contracts::response::{Disposition, Outcome, Phase};
 use zero_contracts::tokens::{Expansion, ProjectText, ProjectedText, ProjectedValue, Selector, TokenCount};
-use zero_contracts::{CancelToken, Digest, Error, ErrorKind, ObjectStore, SessionName, TokenEngine};
+use zero_contracts::{CancelToken, Digest, Error, ErrorKind, ObjectStore, SessionName, TokenEngine, UndoOptions};
 use zerostack::evidence::Verdict;
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
@@ -409,4 +409,65 @@ fn a_database_that_cannot_follow_is_caught_up_by_the_next_reader() {
     );
     block_database(ws.store.path(), false);
     assert_eq!(ws.kernel.session().get("k").unwrap(), Some(json!("set")));
+}
+
+/// Whoever meets a damaged database is told which file it is and what to do, and what is told is true.
+#[test]
+fn a_damaged_database_names_its_file_and_is_made_anew_from_the_journal() {
+    let ws = workspace();
+    let committed = ws.run(CELL);
+    assert_eq!(committed.outcome, Outcome::Completed);
+    ws.value("await z.state.set('later', 1)");
+    let store = ws.store.path().to_owned();
+    let root = ws.root;
+    drop(ws.kernel);
+    let database = store.join("sessions.sqlite");
+    let whole = std::fs::read(&database).unwrap();
+    let open = || ZeroKernel::open(config(root.path(), &store));
+    for garbage in [
+        vec![b'x'; whole.len()],
+        [b"garbage ".as_slice(), &whole[8..]].concat(),
+        {
+            let mut pages = whole.clone();
+            pages[100..4096].fill(0xff);
+            pages
+        },
+    ] {
+        for file in ["sessions.sqlite-wal", "sessions.sqlite-shm"] {
+            let _ = std::fs::remove_file(store.join(file));
+        }
+        std::fs::write(&database, garbage).unwrap();
+        let error = open().err().unwrap();
+        assert_eq!(
+            (error.kind, error.path.as_deref()),
+            (ErrorKind::Corrupt, database.to_str()),
+            "{error}"
+        );
+        assert!(
+            error.detail.contains("Move `") && error.detail.contains("journal"),
+            "{error}"
+        );
+        // Refused, it is as it was: nothing is thrown away unasked.
+        assert!(database.exists());
+    }
+    for file in ["sessions.sqlite", "sessions.sqlite-wal", "sessions.sqlite-shm"] {
+        let _ = std::fs::rename(store.join(file), store.join(format!("{file}.damaged")));
+    }
+    let kernel = open().unwrap();
+    let event = committed.event.unwrap();
+    assert_eq!(
+        kernel
+            .log(10)
+            .unwrap()
+            .iter()
+            .map(|entry| entry.handle)
+            .collect::<Vec<_>>(),
+        [event]
+    );
+    assert_eq!(kernel.session().get("k").unwrap(), Some(json!("set")));
+    // The limit that is told.
+    assert_eq!(kernel.session().get("later").unwrap(), None);
+    assert!(kernel.verify(None, None, &CancelToken::new()).unwrap().valid);
+    kernel.undo(&event, &UndoOptions::default()).unwrap();
+    assert_eq!(std::fs::read_to_string(root.path().join("a")).unwrap(), "1\n");
 }

@@ -117,6 +117,59 @@ fn absence_is_not_certified_where_nothing_was_looked_at() {
     assert!(begun.elapsed() < std::time::Duration::from_secs(15));
 }
 
+/// Who mistyped a glob is not told that there certainly is nothing.
+#[test]
+fn a_glob_that_names_no_file_certifies_nothing() {
+    let ws = sources();
+    std::fs::create_dir(ws.root.path().join("empty")).unwrap();
+    std::fs::write(ws.root.path().join("src/[id].rs"), "").unwrap();
+    for (mode, path, unmatched) in [
+        ("text", "'src/**/*.rss'", vec!["src/**/*.rss"]),
+        ("definitions", "'source/**'", vec!["source/**"]),
+        ("paths", "['src/*.rs', '*.tsx', 'empty/*']", vec!["*.tsx", "empty/*"]),
+        ("text", "'src/*.rs'", vec![]),
+        ("text", "'src'", vec![]),
+        ("text", "'empty'", vec![]),
+        ("text", "'src/[id].rs'", vec![]),
+        ("references", "['**/*.rs', 'src']", vec![]),
+    ] {
+        let found = ws.value(&format!(
+            "return z.find('absent_everywhere', {{mode: '{mode}', path: {path}}})"
+        ));
+        assert_eq!(found["total"], 0, "{path}");
+        let told: Vec<&str> = found["coverage"]["skipped"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter(|skipped| skipped["why"] == "matches_no_file")
+            .map(|skipped| skipped["path"].as_str().unwrap())
+            .collect();
+        assert_eq!(told, unmatched, "{mode} {path}");
+        let absence = if unmatched.is_empty() {
+            "certified"
+        } else {
+            "uncertified"
+        };
+        assert_eq!(found["absence"], absence, "{mode} {path}");
+    }
+    // What was found was found, whatever else was named.
+    let found = ws.value("return z.find('square', {path: ['src/*.rs', '*.tsx']})");
+    assert!(found["total"].as_u64().unwrap() > 0 && found.get("absence").is_none());
+}
+
+#[test]
+fn a_handle_is_no_scope_and_the_way_to_search_it_is_told() {
+    let ws = sources();
+    let error = ws.error(
+        "const {snapshot} = await z.read('notes.md', {snapshot: true}); return z.find('square', {path: snapshot})",
+    );
+    assert_eq!(
+        (error.kind, error.path.as_deref()),
+        (ErrorKind::InvalidInput, Some("options.path"))
+    );
+    assert!(error.detail.contains("match"), "{}", error.detail);
+}
+
 #[test]
 fn malformed_queries_name_the_field() {
     let ws = sources();

@@ -226,3 +226,74 @@ fn names_outside_utf8_have_one_text() {
     assert_eq!(path, r"a\xff\\b");
     assert_eq!(ws.value(r"return z.read('a\\xff\\\\b')"), "odd");
 }
+
+/// Going through a content match by match reads it once: of a handle, of a file, and of several by turns.
+#[test]
+fn going_through_matches_reads_the_content_once() {
+    let text: String = (0..20_000)
+        .map(|n| format!("line {n} é {}\n", if n % 10 == 0 { "ERROR" } else { "ok" }))
+        .collect();
+    let ws = Workspace::with(&[("big.log", &text), ("other.log", &text)], |config| {
+        config.budgets.calls = 100_000;
+        config.budgets.inline_bytes = 100_000;
+    });
+    // A file that was written just now may change without showing it.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let go = "const go = async (target) => {
+        let next, lines = [];
+        do {
+            const part = await z.read(target, {match: 'ERROR', ...(next && {next})});
+            lines.push([part.range.lines[0], part.content, part.of.lines]);
+            next = part.next;
+        } while (next);
+        return lines;
+    };";
+    let check = |lines: &serde_json::Value| {
+        let lines = lines.as_array().unwrap();
+        assert_eq!(lines.len(), 2000);
+        for (n, line) in lines.iter().enumerate() {
+            assert_eq!(*line, json!([n * 10 + 1, format!("line {} é ERROR\n", n * 10), 20_000]));
+        }
+    };
+    let size = text.len() as u64;
+    let cell = |source: &str| {
+        let options = zerostack::CellOptions {
+            budgets: Some(zero_contracts::Budgets {
+                value_tokens: 10_000_000,
+                calls: 100_000,
+                inline_bytes: 100_000,
+                ..zero_contracts::Budgets::default()
+            }),
+            ..zerostack::CellOptions::default()
+        };
+        let response = ws.kernel.execute_cell_with(&format!("{go}\n{source}"), options);
+        assert_eq!(response.error, None);
+        (response.value.unwrap().0, response.ledger.bytes_read)
+    };
+    let (found, read) = cell("const {handle} = await z.read('big.log'); return go(handle)");
+    check(&found);
+    assert!(read < 4 * size, "{read} bytes of {size}");
+    let (found, read) = cell("return go('big.log')");
+    check(&found);
+    assert!(read < 4 * size, "{read} bytes of {size}");
+    let (found, read) =
+        cell("const {handle} = await z.read('big.log'); return Promise.all([go(handle), go('other.log')])");
+    check(&found[0]);
+    check(&found[1]);
+    assert!(read < 8 * size, "{read} bytes of {size}");
+}
+
+/// What is held of a file is not what is read of it when it is another.
+#[test]
+fn matches_of_a_file_that_changes_are_those_of_the_present_content() {
+    let ws = Workspace::new(&[("a", "x 1\nx 2\nx 3\n")]);
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let value = ws.value(
+        "const first = await z.read('a', {match: 'x'});
+         await z.edit('a', {find: 'x 2', replacement: 'x two'});
+         const second = await z.read('a', {match: 'x', next: first.next});
+         await z.edit(second.snapshot, {find: 'x 3', replacement: 'x three'});
+         return [second.content, (await z.read('a', {match: 'x th'})).content]",
+    );
+    assert_eq!(value, json!(["x two\n", "x three\n"]));
+}

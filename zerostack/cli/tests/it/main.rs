@@ -64,6 +64,84 @@ fn exec_prints_one_response_and_its_exit_code_says_how_it_went() {
     assert_eq!(kernel(&["exec", "--rot", "."], "").status.code(), Some(2));
 }
 
+/// For a person: the console, the value, and how it ended. On a terminal this is the default, and `--json` is not.
+#[test]
+fn a_short_answer_says_what_came_of_the_cell() {
+    let (root, store) = workspace();
+    let short = |more: &[&str], cell: &str| {
+        let output = exec(root.path(), store.path(), &[&["--short"], more].concat(), cell);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let one = short(&[], "return 1");
+    let lines: Vec<&str> = one.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (2, "1"), "{one}");
+    assert!(
+        lines[1].starts_with("-- Completed in ") && lines[1].contains("ms, nothing changed; z://event/"),
+        "{one}"
+    );
+    let text = short(&[], "console.log('said'); return 'two\\nlines'");
+    assert!(text.starts_with("said\ntwo\nlines\n-- Completed"), "{text}");
+    assert!(short(&[], "return {a: [1]}").starts_with("{\n  \"a\": [\n    1\n  ]\n}\n-- "));
+    assert!(short(&[], "await z.edit('a', {find: '1', replacement: '2'})").contains("ms, 1 path changed; "));
+    assert!(short(&[], "await z.state.set('k', 1)").contains("facts of the session changed"));
+    let failed = short(
+        &[],
+        "await z.edit('a', {find: '2', replacement: '3'});\nthrow new Error('no')",
+    );
+    assert!(
+        failed.starts_with("exception at line 2, column ") && failed.contains("no\n-- Failed in "),
+        "{failed}"
+    );
+    assert!(failed.contains("1 path put back"), "{failed}");
+    let refused = short(&[], "return z.read('a', {line: [1, 1]})");
+    assert!(
+        refused.starts_with("invalid_input at line 1") && refused.contains("\n  accepted: "),
+        "{refused}"
+    );
+    assert!(short(&[], "return (").contains("-- Failed before it ran, nothing was done"));
+    // Machines get what they always got.
+    assert_eq!(
+        json(&exec(root.path(), store.path(), &["--json"], "return 1"))["value"],
+        1
+    );
+    assert_eq!(
+        exec(root.path(), store.path(), &["--json", "--short"], "return 1")
+            .status
+            .code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_terminal_gets_the_short_answer_unless_it_wants_json() {
+    let (root, store) = workspace();
+    let cell = store.path().join("cell.js");
+    std::fs::write(&cell, "return 1").unwrap();
+    // `script` of util-linux gives its command a terminal.
+    let on_a_terminal = |more: &str| {
+        let line = format!(
+            "{} exec --root {} --store {} --file {} {more}",
+            env!("CARGO_BIN_EXE_zero-kernel"),
+            root.path().display(),
+            store.path().display(),
+            cell.display()
+        );
+        let output = Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().replace('\r', "")
+    };
+    let short = on_a_terminal("");
+    assert!(short.starts_with("1\n-- Completed"), "{short}");
+    let whole = on_a_terminal("--json");
+    assert!(
+        serde_json::from_str::<Value>(&whole).is_ok_and(|response| response["value"] == 1),
+        "{whole}"
+    );
+}
+
 #[test]
 fn a_cell_comes_from_a_file_too() {
     let (root, store) = workspace();

@@ -1,9 +1,13 @@
 //! Handles: exact bytes back, or the record they name.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use zero_contracts::content::{Bytes, Content};
 use zero_contracts::read::{Encoding, ReadOptions, ReadResult};
 use zero_contracts::{CancelToken, Error, ErrorKind, Handle, HandleKind, JsonValue, Result, WorkspacePath};
 
+use super::searched::{Measured, Searched};
 use super::select::Selection;
 use super::{binary_view, directory_options, encoding, refuse, stored_view};
 use crate::cell::{Cell, lock};
@@ -83,8 +87,27 @@ fn blob(
         let head = objects.get_range(&handle.digest, zero_contracts::ByteRange::new(0, 8 * 1024)?)?;
         return stored_view(cell, handle.digest, size, &head, path, token).map(ReadResult::View);
     }
+    if let Some(selection) = selection.as_ref().filter(|selection| selection.is_match()) {
+        let known = lock(&cell.held).content(&handle.digest);
+        let held = match known {
+            Some(held) => held,
+            None => {
+                let bytes = objects.get(&handle.digest)?;
+                cell.bytes_read.fetch_add(size, Ordering::Relaxed);
+                Arc::new(Searched {
+                    digest: handle.digest,
+                    measured: Measured::new(&bytes),
+                    bytes: bytes.into(),
+                    file: None,
+                })
+            }
+        };
+        let part = selection.select(cell, path.unwrap_or(&WorkspacePath::root()), &held.bytes, token)?;
+        lock(&cell.held).keep(&held, part.goes_on(), cell.budgets.heap_bytes);
+        return part.of(&held, None).map(ReadResult::Partial);
+    }
     let bytes = objects.get(&handle.digest)?;
-    cell.bytes_read.fetch_add(size, std::sync::atomic::Ordering::Relaxed);
+    cell.bytes_read.fetch_add(size, Ordering::Relaxed);
     if let Some(selection) = selection {
         let part = selection.select(cell, path.unwrap_or(&WorkspacePath::root()), &bytes, token)?;
         return part.partial(&bytes, handle.digest, None).map(ReadResult::Partial);

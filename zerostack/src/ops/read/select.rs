@@ -11,7 +11,8 @@ use zero_contracts::content::{Bytes, Content};
 use zero_contracts::read::{Encoding, PartialRange, PartialRead, ReadOptions};
 use zero_contracts::{ByteRange, CancelToken, Digest, Error, ErrorKind, Handle, LineRange, Result, WorkspacePath};
 
-use super::{encoding, extent, lines};
+use super::searched::{Measured, Searched};
+use super::{encoding, lines};
 use crate::cell::Cell;
 
 /// The one selector of a read.
@@ -72,6 +73,11 @@ impl<'a> Selection<'a> {
             limit => limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)),
         };
         Ok(Some(Self { selector, limit, from }))
+    }
+
+    /// Whether it is one of many that a cell goes through, one after the other.
+    pub(super) const fn is_match(&self) -> bool {
+        matches!(self.selector, Selector::Match(_))
     }
 
     /// Finds the part.
@@ -137,18 +143,41 @@ impl<'a> Selection<'a> {
 }
 
 impl Part {
+    /// Whether there is more.
+    pub(super) const fn goes_on(&self) -> bool {
+        self.next.is_some()
+    }
+
     /// Describes the part of `whole`.
     ///
     /// # Errors
     /// None in practice: the range lies inside.
     pub(super) fn partial(self, whole: &[u8], digest: Digest, snapshot: Option<Handle>) -> Result<PartialRead> {
+        self.measured(whole, &Measured::new(whole), digest, snapshot)
+    }
+
+    /// Describes the part of what is held.
+    ///
+    /// # Errors
+    /// As for [`partial`](Self::partial).
+    pub(super) fn of(self, held: &Searched, snapshot: Option<Handle>) -> Result<PartialRead> {
+        self.measured(&held.bytes, &held.measured, held.digest, snapshot)
+    }
+
+    fn measured(
+        self,
+        whole: &[u8],
+        measured: &Measured,
+        digest: Digest,
+        snapshot: Option<Handle>,
+    ) -> Result<PartialRead> {
         let Self { range, next } = self;
         let part = &whole[range.clone()];
-        let of = extent(whole);
+        let of = measured.of;
         let lines = match of.lines {
             None => None,
             Some(_) => {
-                let line = |at: usize| 1 + whole[..at].iter().filter(|&&b| b == b'\n').count() as u64;
+                let line = |at: usize| measured.line(whole, at);
                 let last = if part.is_empty() { range.start } else { range.end - 1 };
                 Some(LineRange::new(line(range.start), line(last))?)
             }
