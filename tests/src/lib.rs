@@ -12,6 +12,7 @@
 //! | `setup.json` | what files cannot say: see `src/setup.rs` |
 
 mod failing;
+mod killed;
 mod matches;
 mod processes;
 mod schemas;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use zerostack::{CellOptions, KernelConfig, StoreLocation, ZeroKernel};
 
+pub use killed::{VICTIM, be_the_victim};
 pub use matches::matches;
 use schemas::Recording;
 use setup::Setup;
@@ -84,14 +86,14 @@ impl Scenario {
     /// # Errors
     /// From the file system, and where the scenario itself is not well formed.
     pub fn run(&self) -> io::Result<Vec<String>> {
-        let home = tempfile::tempdir()?;
         let setup = Setup::read(&self.0)?;
+        if setup.killed_at_every_step {
+            return self.run_killed(&setup);
+        }
+        let home = tempfile::tempdir()?;
         let root = home.path().join("workspace");
         fs::create_dir(&root)?;
-        let input = self.0.join("input");
-        if input.exists() {
-            tree::copy(&input, &root)?;
-        }
+        self.fill(&root)?;
         setup.prepare(&root, &home.path().join("outside"))?;
         let before = tree::image(&root)?;
         let store = home.path().join("store");
@@ -144,6 +146,25 @@ impl Scenario {
         };
         setup.expect_modes(&mut wanted)?;
         misses.extend(tree::differences(&tree::image(&root)?, &wanted));
+        Ok(misses)
+    }
+
+    fn fill(&self, root: &Path) -> io::Result<()> {
+        let input = self.0.join("input");
+        if input.exists() {
+            tree::copy(&input, root)?;
+        }
+        Ok(())
+    }
+
+    /// Runs it in processes that are killed, at each step in turn.
+    fn run_killed(&self, setup: &Setup) -> io::Result<Vec<String>> {
+        let mut expected = tree::image(&self.0.join("expected"))?;
+        setup.expect_modes(&mut expected)?;
+        let (response, left, mut misses) = killed::at_every_step(&self.cell()?, |root| self.fill(root), &expected)?;
+        misses.extend(schemas::response(&response));
+        matches(&response, &self.wanted()?, "response", &mut misses);
+        misses.extend(tree::differences(&left, &expected));
         Ok(misses)
     }
 }

@@ -57,6 +57,9 @@ pub struct Setup {
     reopened: bool,
     /// Every stored object is damaged before the last cell.
     damaged_objects: bool,
+    /// The process of the cell is killed before each change of the disk in turn, and the workspace opened anew: it must
+    /// then be as before or as expected, and as expected once nothing is killed. Of the rest, only modes are heeded.
+    pub(crate) killed_at_every_step: bool,
     /// The structure engine fails with this kind of error.
     failing_structure: Option<ErrorKind>,
 }

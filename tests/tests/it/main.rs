@@ -122,6 +122,14 @@ fn scenarios_end_as_they_say_4() {
     run_share(3);
 }
 
+/// The process of a scenario whose `setup.json` has `killedAtEveryStep`.
+#[test]
+#[ignore = "started by such a scenario, and mostly killed"]
+fn a_process_that_is_killed() {
+    assert!(zero_tests::VICTIM == "a_process_that_is_killed");
+    zero_tests::be_the_victim().unwrap();
+}
+
 #[test]
 fn scenarios_cover_every_operation_and_every_kind_of_error() {
     let scenarios = scenarios();
