@@ -17,7 +17,7 @@ pub struct Log {
     #[command(flatten)]
     workspace: Workspace,
     /// How many.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
     /// Print one JSON document with the whole events.
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! `zero-kernel`: one-cell diagnostics and health checks of the ZeroStack kernel.
 //!
-//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages; with `log`, lines for people unless
-//! JSON is asked for); everything else goes to standard error. Exit codes: 0 Completed or healthy, 1 Failed or unhealthy, 2
+//! Standard output carries exactly one JSON document (with `mcp`, the protocol's messages; with `log`, and with `exec` on a terminal,
+//! lines for people unless JSON is asked for); everything else goes to standard error. Exit codes: 0 Completed or healthy, 1 Failed or unhealthy, 2
 //! usage, 130 Cancelled.
 
 mod doctor;

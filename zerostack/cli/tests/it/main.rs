@@ -548,3 +548,58 @@ fn plan_says_what_a_cell_can_do_and_runs_nothing() {
         (Some(1), "syntax".into())
     );
 }
+
+/// Nobody waits for ever for the answer to what could not be read, before or after the protocol's greeting.
+#[test]
+fn mcp_answers_what_it_cannot_read_and_goes_on() {
+    use std::io::{BufRead, BufReader};
+    let (root, store) = workspace();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_zero-kernel"))
+        .args(["mcp", "--root"])
+        .arg(root.path())
+        .arg("--store")
+        .arg(store.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ask = |line: &str| -> Value {
+        input.write_all(line.as_bytes()).unwrap();
+        input.write_all(b"\n").unwrap();
+        serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap()
+    };
+    let unreadable = [
+        ("{".to_owned(), -32700),
+        ("[".repeat(200_000) + &"]".repeat(200_000), -32700),
+        (format!("\"{}\"", "x".repeat(17 << 20)), -32600),
+    ];
+    for (line, code) in &unreadable {
+        let answer = ask(line);
+        assert_eq!(
+            (&answer["id"], &answer["error"]["code"]),
+            (&Value::Null, &(*code).into()),
+            "{answer}"
+        );
+    }
+    let greeting = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    assert_eq!(ask(greeting)["result"]["serverInfo"]["name"], "zero-kernel");
+    let (line, _) = &unreadable[1];
+    let call = |id: u32| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"execute_cell","arguments":{{"source":"return 6 * 7"}}}}}}"#
+        )
+    };
+    let answer = ask(&format!(
+        "{}\n{line}",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#
+    ));
+    assert_eq!(answer["error"]["code"], -32700);
+    let answer = ask(&call(2));
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(text).unwrap()["value"], 42);
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
