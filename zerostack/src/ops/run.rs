@@ -260,10 +260,10 @@ pub(crate) fn run_command(cell: &Cell, request: RunRequest, token: &CancelToken)
         return Err(Error::new(ErrorKind::Denied, "the host allows no commands"));
     }
     let argv = argv(&request.command)?;
+    // The supervisor starts while the workspace is leased and the group's tree got ready.
+    let ready = cell.runs.processes(kernel)?.ready().map_err(|e| error(&e))?;
     let lease = cell.lease(token)?;
     let epoch = Epoch(lease.epoch());
-    // The supervisor starts while the group's tree is got ready.
-    let ready = cell.runs.processes(kernel)?.ready().map_err(|e| error(&e))?;
     cell.runs.enter(cell, epoch, token)?;
     let ran = spec(cell, &request, &argv).and_then(|mut spec| {
         spec.lease = Some(lease);
