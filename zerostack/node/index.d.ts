@@ -365,10 +365,13 @@ export interface Budgets {
 }
 
 /** `allow`, `deny`, or what lies below these directories. */
-export type ExternalReads = Commands | string[];
+export type ExternalReads = Permission | string[];
+
+/** Whether something may be done. */
+export type Permission = "allow" | "deny";
 
 /** Whether commands may be run. */
-export type Commands = "allow" | "deny";
+export type Commands = Permission;
 
 /** How effects of commands are captured. */
 export type Capture = "prefer_private" | "require_private" | "baseline";

@@ -71,14 +71,18 @@ enum Capture {
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "\"allow\", \"deny\" or a list of directories")]
 enum ExternalReads {
-    Word(Commands),
+    Word(Permission),
     Roots(Vec<PathBuf>),
 }
 
 /// Whether commands may be run.
 #[derive(Deserialize)]
+struct Commands(Permission);
+
+/// Whether something may be done.
+#[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Commands {
+enum Permission {
     Allow,
     Deny,
 }
@@ -107,14 +111,14 @@ impl KernelConfig {
         }
         match self.external_reads {
             None => {}
-            Some(ExternalReads::Word(Commands::Allow)) => config.external_reads = zerostack::ExternalReads::Allow,
-            Some(ExternalReads::Word(Commands::Deny)) => config.external_reads = zerostack::ExternalReads::Deny,
+            Some(ExternalReads::Word(Permission::Allow)) => config.external_reads = zerostack::ExternalReads::Allow,
+            Some(ExternalReads::Word(Permission::Deny)) => config.external_reads = zerostack::ExternalReads::Deny,
             Some(ExternalReads::Roots(roots)) => config.external_reads = zerostack::ExternalReads::Roots(roots),
         }
         match self.commands {
             None => {}
-            Some(Commands::Allow) => config.commands = zerostack::Commands::Allow,
-            Some(Commands::Deny) => config.commands = zerostack::Commands::Deny,
+            Some(Commands(Permission::Allow)) => config.commands = zerostack::Commands::Allow,
+            Some(Commands(Permission::Deny)) => config.commands = zerostack::Commands::Deny,
         }
         match self.capture {
             None => {}
