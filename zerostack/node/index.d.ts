@@ -294,6 +294,8 @@ export interface KernelConfig {
   root: string | URL;
   /** The session whose state cells see and whose chain their events join; `default` if absent. */
   session?: string;
+  /** The same by the name that harnesses have for it; one of the two. */
+  sessionId?: string;
   /**
    * Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
    * with the kernel. Without it, one under the user's state directory.

@@ -25,6 +25,8 @@ pub struct KernelConfig {
     root: PathBuf,
     /// The session whose state cells see and whose chain their events join; `default` if absent.
     session: Option<SessionName>,
+    /// The same by the name that harnesses have for it; one of the two.
+    session_id: Option<SessionName>,
     /// Where objects, journal and sessions lie: a directory outside the workspace, or `transient` for a temporary one that goes
     /// with the kernel. Without it, one under the user's state directory.
     store: Option<PathBuf>,
@@ -100,9 +102,13 @@ impl KernelConfig {
             Some(word) if word.as_os_str() == "transient" => StoreLocation::Transient,
             Some(path) => StoreLocation::At(path),
         };
-        if let Some(session) = self.session {
-            config.session = session;
-        }
+        config.session = match (self.session, self.session_id) {
+            (Some(_), Some(_)) => {
+                let why = "`session` and `sessionId` are two names of one option: give one of them";
+                return Err(Error::invalid(why).with_path("sessionId"));
+            }
+            (given, None) | (None, given) => given.unwrap_or(config.session),
+        };
         if let Some(budgets) = self.budgets {
             config.budgets = budgets;
         }

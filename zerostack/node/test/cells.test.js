@@ -114,6 +114,8 @@ test('misuse is refused by name, with what is accepted', async (t) => {
     [{ root, roote: 1 }, 'roote'],
     [{ root, policy: 'no' }, 'policy'],
     [{ root, session: '../x' }, 'session'],
+    [{ root, sessionId: '../x' }, 'sessionId'],
+    [{ root, session: 'a', sessionId: 'a' }, 'sessionId'],
     [{ root, budgets: { wallMs: -1 } }, 'budgets.wallMs'],
     [{ root, externalReads: 7 }, 'externalReads'],
   ]) {
@@ -122,6 +124,11 @@ test('misuse is refused by name, with what is accepted', async (t) => {
     assert.deepEqual([why.kind, why.path], ['invalid_input', path]);
   }
   assert.ok(thrown(() => new ZeroKernel({ root, roote: 1 })).accepted.includes('session'));
+  for (const name of ['session', 'sessionId']) {
+    const named = new ZeroKernel({ root, store: 'transient', [name]: 'mine' });
+    assert.equal((await named.status()).session, 'mine');
+    await named.shutdown();
+  }
 
   const kernel = new ZeroKernel({ root, store: 'transient' });
   for (const [call, path] of [
