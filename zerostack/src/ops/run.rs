@@ -24,7 +24,7 @@ use zero_contracts::{
     CancelToken, CellId, Content, Epoch, Error, ErrorKind, Handle, HandleKind, Result, WorkspacePath,
 };
 use zero_supervisor as supervisor;
-use zero_supervisor::{Io, Mounted, Overlay, Processes, Ready, Reason, Running, Spec, Stdin, View};
+use zero_supervisor::{Io, Mounted, Overlay, Processes, Ready, Running, Spec, Stdin, View};
 
 use self::output::{Shown, Sink};
 use super::reply;
@@ -388,7 +388,7 @@ fn drive_in<'scope, 'env>(
     let open = || Sink::open(&cell.kernel, scope, visible);
     let (mut stdout, mut stderr) = (open()?, open()?);
     let running = cell.runs.spawn(ready, spec)?;
-    let mut poll = || token.check().is_err().then_some(Reason::Cancelled);
+    let mut poll = || token.check().is_err().then_some(supervisor::EndReason::Cancelled);
     let number = cell.runs.count();
     let mut tell = cell.on_output.clone().map(|on_output| {
         move |stream: supervisor::Stream, bytes: &[u8]| {
@@ -467,10 +467,10 @@ fn describe(cell: &Cell, outcome: &supervisor::Outcome, streams: Streams<Shown>)
         signal,
         detail,
         reason: match outcome.reason {
-            Reason::Natural => EndReason::Natural,
-            Reason::Timeout => EndReason::Timeout,
-            Reason::Cancelled => EndReason::Cancelled,
-            Reason::Limit => EndReason::Limit,
+            supervisor::EndReason::Natural => EndReason::Natural,
+            supervisor::EndReason::Timeout => EndReason::Timeout,
+            supervisor::EndReason::Cancelled => EndReason::Cancelled,
+            supervisor::EndReason::Limit => EndReason::Limit,
         },
         cleanup: if outcome.cleanup.is_clean() {
             Cleanup::Clean

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use zero_contracts::{CancelToken, Error, Result};
 use zero_supervisor as supervisor;
-use zero_supervisor::{Io, Processes, Reason, Spec, Stdin, Termination};
+use zero_supervisor::{EndReason, Io, Processes, Spec, Stdin, Termination};
 
 use super::channel::{ChannelFuture, DispatchError, EffectCall, EffectChannel, Probed};
 use crate::record::canonical_json;
@@ -110,7 +110,7 @@ impl CommandChannel {
             Err(e) => return not_started(&e),
         };
         let (mut stdout, mut stderr) = (Head::default(), Head::default());
-        let mut poll = || cancel.check().is_err().then_some(Reason::Cancelled);
+        let mut poll = || cancel.check().is_err().then_some(EndReason::Cancelled);
         let outcome = running.drive(Io {
             stdout: &mut stdout,
             stderr: &mut stderr,
@@ -120,7 +120,7 @@ impl CommandChannel {
         let said = String::from_utf8_lossy(&stderr.0).trim().to_owned();
         match outcome.termination {
             Termination::SpawnFailed { detail, .. } => Ran::NotStarted(detail),
-            Termination::Exited { code } if outcome.reason == Reason::Natural => Ran::Exited(code, stdout.0),
+            Termination::Exited { code } if outcome.reason == EndReason::Natural => Ran::Exited(code, stdout.0),
             other => Ran::Unclear(format!("{other:?}, reason {:?}; {said}", outcome.reason)),
         }
     }

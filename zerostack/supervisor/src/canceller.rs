@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::error::Error;
-use crate::protocol::Reason;
+use crate::protocol::EndReason;
 
 /// Ends one command. `Send + Sync`, cheap to clone. The first reason stays.
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ pub struct Canceller(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     wake: OwnedFd,
-    reason: OnceLock<Reason>,
+    reason: OnceLock<EndReason>,
 }
 
 impl Canceller {
@@ -29,14 +29,14 @@ impl Canceller {
     }
 
     /// Asks for the end of the command; returns at once. After its end this does nothing.
-    pub fn cancel(&self, reason: Reason) {
+    pub fn cancel(&self, reason: EndReason) {
         if self.0.reason.set(reason).is_ok() {
             // A full counter is readable too.
             let _ = rustix::io::write(&self.0.wake, &1_u64.to_ne_bytes());
         }
     }
 
-    pub(crate) fn reason(&self) -> Option<Reason> {
+    pub(crate) fn reason(&self) -> Option<EndReason> {
         self.0.reason.get().copied()
     }
 

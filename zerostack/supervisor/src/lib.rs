@@ -47,7 +47,7 @@ pub use identity::Identity;
 pub use lease::Lease;
 pub use outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 pub use processes::{Counts, Processes};
-pub use protocol::{CountTier, FileTier, Reason, Tiers, TreeTier};
+pub use protocol::{CountTier, EndReason, FileTier, Tiers, TreeTier};
 pub use running::{Io, OnOutput, Running};
 pub use spec::{Files, Limits, Mounted, Overlay, Spec, Stdin, Tree, View};
 pub use start::Ready;

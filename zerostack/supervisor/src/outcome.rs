@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{Reason, Step, Tiers};
+use crate::protocol::{EndReason, Step, Tiers};
 
 /// The result of one command. A non-zero exit or a program that does not exist is a result, not an error.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Outcome {
     /// How the root process ended.
     pub termination: Termination,
     /// Why the tree was ended.
-    pub reason: Reason,
+    pub reason: EndReason,
     /// Whether the tree is known to be gone.
     pub cleanup: Cleanup,
     /// Bytes the command wrote, whether kept or not.

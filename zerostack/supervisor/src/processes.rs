@@ -13,7 +13,7 @@ use crate::identity::Identity;
 use crate::marker::{self, Marker};
 use crate::outcome::Termination;
 use crate::owner::{EXIT_EMPTY, EXIT_GUARDED, EXIT_UNUSED};
-use crate::protocol::Reason;
+use crate::protocol::EndReason;
 use crate::running::{Io, Running};
 use crate::spec::{Files, Overlay, Spec, View};
 use crate::start::{Ready, check, fresh_name};
@@ -172,15 +172,15 @@ impl Processes {
 
     /// Refuses new commands and cancels all that run, in parallel. Does not wait.
     pub fn close(&self) {
-        self.end_all(Reason::Cancelled, true);
+        self.end_all(EndReason::Cancelled, true);
     }
 
     /// Cancels all that run for this reason, without closing. Does not wait.
-    pub fn cancel_all(&self, reason: Reason) {
+    pub fn cancel_all(&self, reason: EndReason) {
         self.end_all(reason, false);
     }
 
-    fn end_all(&self, reason: Reason, close: bool) {
+    fn end_all(&self, reason: EndReason, close: bool) {
         let mut state = self.0.lock();
         state.closed |= close;
         for canceller in state.live.values() {

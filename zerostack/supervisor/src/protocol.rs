@@ -155,7 +155,7 @@ pub struct Tiers {
 /// Why the tree was ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum EndReason {
     /// The root process ended by itself.
     Natural,
     /// The command's time was over.
@@ -182,7 +182,7 @@ pub enum RootStatus {
 #[non_exhaustive]
 pub enum ToSupervisor {
     /// End the tree for this reason; what has been decided before stays.
-    End(Reason),
+    End(EndReason),
 }
 
 /// What the supervisor says.
@@ -224,7 +224,7 @@ pub enum ToHost {
         /// How the root ended.
         root: RootStatus,
         /// Why the tree was ended.
-        reason: Reason,
+        reason: EndReason,
         /// Whether the kernel said that no child is left.
         clean: bool,
         /// CPU time of all reaped processes of the tree, in microseconds.
@@ -407,9 +407,9 @@ mod tests {
     fn a_message_and_its_descriptors_come_through() {
         let (a, b) = pair();
         let (read, write) = rustix::pipe::pipe().expect("pipe");
-        send(a.as_fd(), &ToSupervisor::End(Reason::Limit), &[write.as_fd()]).expect("send");
+        send(a.as_fd(), &ToSupervisor::End(EndReason::Limit), &[write.as_fd()]).expect("send");
         let (message, fds) = receive::<ToSupervisor>(b.as_fd()).expect("receive");
-        assert_eq!(message, ToSupervisor::End(Reason::Limit));
+        assert_eq!(message, ToSupervisor::End(EndReason::Limit));
         drop(write);
         rustix::io::write(&fds[0], b"x").expect("the passed descriptor writes");
         let mut byte = [0];

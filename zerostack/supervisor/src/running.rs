@@ -17,7 +17,7 @@ use crate::identity::Identity;
 use crate::outcome::{Cleanup, Outcome, Stream, StreamBytes, Termination};
 use crate::owner::EXIT_EMPTY;
 use crate::processes::{Ticket, Unproven};
-use crate::protocol::{self, CountTier, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor, TreeTier};
+use crate::protocol::{self, CountTier, EndReason, FileTier, RootStatus, Step, Tiers, ToHost, ToSupervisor, TreeTier};
 use crate::spec::{Mounted, Spec, Stdin};
 
 /// Size of the one buffer.
@@ -71,7 +71,7 @@ pub struct Io<'a> {
     /// Called after each piece was written to its sink.
     pub on_output: Option<&'a mut OnOutput<'a>>,
     /// Asked about a hundred times a second whether to end the command.
-    pub poll: Option<&'a mut dyn FnMut() -> Option<Reason>>,
+    pub poll: Option<&'a mut dyn FnMut() -> Option<EndReason>>,
 }
 
 impl<'a> Io<'a> {
@@ -208,7 +208,7 @@ impl Drop for Running {
 /// What the supervisor said last.
 struct Verdict {
     root: RootStatus,
-    reason: Reason,
+    reason: EndReason,
     clean: bool,
     cpu: Duration,
     max_rss_bytes: u64,
@@ -279,7 +279,7 @@ impl Drive<'_, '_> {
         now >= by
     }
 
-    fn end(&mut self, reason: Reason) {
+    fn end(&mut self, reason: EndReason) {
         if self.asked.is_some() {
             return;
         }
@@ -434,10 +434,10 @@ impl Drive<'_, '_> {
         }
         if self.sink_error.is_some() {
             self.whole = false;
-            self.end(Reason::Cancelled);
+            self.end(EndReason::Cancelled);
         } else if over {
             self.whole = false;
-            self.end(Reason::Limit);
+            self.end(EndReason::Limit);
         }
         Piece::Some
     }
@@ -553,11 +553,11 @@ impl Drive<'_, '_> {
         }
     }
 
-    fn termination(&self) -> (Termination, Reason) {
+    fn termination(&self) -> (Termination, EndReason) {
         let reason = match (&self.verdict, self.asked, self.running.canceller.reason()) {
             (Some(verdict), ..) => verdict.reason,
             (None, Some(_), Some(reason)) => reason,
-            (None, ..) => Reason::Cancelled,
+            (None, ..) => EndReason::Cancelled,
         };
         let termination = match (
             self.running.spawn_failed,

@@ -15,7 +15,7 @@ use super::namespace::FromInit;
 use super::{EXIT_EMPTY, Run, hold, kill, overlay};
 use crate::identity::{self, Identity};
 use crate::marker::{self, Marker, RUN_VARIABLE};
-use crate::protocol::{self, FilePolicy, FileTier, Reason, RootStatus, Step, Tiers, ToHost, ToSupervisor};
+use crate::protocol::{self, EndReason, FilePolicy, FileTier, RootStatus, Step, Tiers, ToHost, ToSupervisor};
 use crate::sys::{self, Reaped};
 
 /// Exit code when the supervisor could not do its work; the guard then takes over.
@@ -38,7 +38,7 @@ struct Supervisor {
     tiers: Tiers,
     begun: Instant,
     phase: Phase,
-    reason: Option<Reason>,
+    reason: Option<EndReason>,
     root: Option<RootStatus>,
     /// Read end of the gate's status pipe until exec happened or failed.
     gate: Option<OwnedFd>,
@@ -230,9 +230,9 @@ impl Supervisor {
             Phase::Running => {
                 let timeout = self.timeout_at();
                 if self.root.is_some() {
-                    self.begin(Reason::Natural);
+                    self.begin(EndReason::Natural);
                 } else if timeout.is_some_and(|at| now >= at) {
-                    self.begin(Reason::Timeout);
+                    self.begin(EndReason::Timeout);
                 }
             }
             Phase::Asked(until) if now >= until => {
@@ -264,7 +264,7 @@ impl Supervisor {
     }
 
     /// Begins the ladder, once.
-    fn begin(&mut self, reason: Reason) {
+    fn begin(&mut self, reason: EndReason) {
         if !matches!(self.phase, Phase::Running) {
             return;
         }
@@ -272,7 +272,7 @@ impl Supervisor {
         // A child still behind the gate gives up.
         self.launched.opener = None;
         // A tree at a limit gets no grace: it may be a storm, and everybody else on the machine waits.
-        let asked = reason != Reason::Limit;
+        let asked = reason != EndReason::Limit;
         if asked {
             let spared = self.launched.hold.init();
             kill::signal_all(Signal::TERM, spared);
@@ -340,7 +340,7 @@ impl Supervisor {
         }
         if init && self.hear_init() {
             // Init ends too: its end is the end of the tree, and no look at /proc is needed.
-            self.reason.get_or_insert(Reason::Natural);
+            self.reason.get_or_insert(EndReason::Natural);
             if matches!(self.phase, Phase::Running) {
                 let now = Instant::now();
                 let until = now + Duration::from_millis(self.run.start.grace_ms);
@@ -354,12 +354,12 @@ impl Supervisor {
         if guard {
             // Only the end of the guard makes this readable: the host will hear of it, nobody else may.
             self.guard_life = None;
-            self.begin(Reason::Cancelled);
+            self.begin(EndReason::Cancelled);
         }
         if matches!(self.phase, Phase::Running) && self.sampler.exceeded(&self.launched.hold) {
             // What ended by itself meanwhile comes first.
             if !self.reap() && self.root.is_none() {
-                self.begin(Reason::Limit);
+                self.begin(EndReason::Limit);
             }
         }
     }
@@ -369,13 +369,17 @@ impl Supervisor {
         match protocol::receive::<ToSupervisor>(socket.as_fd()) {
             Ok((ToSupervisor::End(reason), _)) => {
                 self.reap();
-                let reason = if self.root.is_some() { Reason::Natural } else { reason };
+                let reason = if self.root.is_some() {
+                    EndReason::Natural
+                } else {
+                    reason
+                };
                 self.begin(reason);
             }
             Err(_) => {
                 // The host is gone (or speaks nonsense, which comes to the same): end the tree.
                 self.socket = None;
-                self.begin(Reason::Cancelled);
+                self.begin(EndReason::Cancelled);
             }
         }
     }
@@ -403,7 +407,7 @@ impl Supervisor {
         let (cpu_us, max_rss_bytes) = sys::children_usage();
         let message = ToHost::Verdict {
             root: self.root.unwrap_or(RootStatus::Unknown),
-            reason: self.reason.unwrap_or(Reason::Natural),
+            reason: self.reason.unwrap_or(EndReason::Natural),
             clean,
             cpu_us,
             max_rss_bytes,

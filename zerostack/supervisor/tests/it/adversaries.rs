@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use zero_supervisor::{CountTier, Reason, Termination, TreeTier};
+use zero_supervisor::{CountTier, EndReason, Termination, TreeTier};
 
 use crate::support::{
     Setting, adversary, gone_soon, is_root, rounds, run, run_until_up, shell, survivors, token, unavailable,
@@ -30,7 +30,7 @@ fn background_process_of_an_exited_shell(setting: Setting) {
         let ran = run(shell(setting, &format!("sleep 1000.{token} & exit 3")));
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert_eq!(ran.outcome.termination, Termination::Exited { code: 3 });
-        assert_eq!(ran.outcome.reason, Reason::Natural);
+        assert_eq!(ran.outcome.reason, EndReason::Natural);
         assert!(ran.outcome.cleanup.is_clean() && ran.outcome.complete, "{ran:?}");
     }
 }
@@ -63,7 +63,7 @@ fn cleared_environment_and_fast_exits(setting: Setting) {
         let token = token();
         let ran = run(adversary(setting, &["cleared", &token]));
         assert_eq!(survivors(&token), [0_i32; 0]);
-        assert_eq!(ran.outcome.reason, Reason::Natural);
+        assert_eq!(ran.outcome.reason, EndReason::Natural);
         assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
     }
 }
@@ -88,7 +88,7 @@ fn leapfrog_at_a_timeout(setting: Setting) {
         let ran = run_until_up(spec);
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
-        assert_eq!(ran.outcome.reason, Reason::Timeout);
+        assert_eq!(ran.outcome.reason, EndReason::Timeout);
     }
 }
 
@@ -97,7 +97,7 @@ fn stopped_tree(setting: Setting) {
         let token = token();
         let ran = run_until_up(adversary(setting, &["stopped", &token]));
         assert_eq!(survivors(&token), [0_i32; 0]);
-        assert_eq!(ran.outcome.reason, Reason::Timeout);
+        assert_eq!(ran.outcome.reason, EndReason::Timeout);
         // CONT woke them, and they obeyed TERM.
         assert_eq!(
             ran.outcome.termination,
@@ -118,7 +118,7 @@ fn grandchild_that_ignores_term(setting: Setting) {
             ran.outcome.termination,
             Termination::Signalled { signal: libc::SIGTERM }
         );
-        assert_eq!(ran.outcome.reason, Reason::Timeout);
+        assert_eq!(ran.outcome.reason, EndReason::Timeout);
         assert!(ran.outcome.cleanup.is_clean() && ran.stdout == b"up\n", "{ran:?}");
         assert!(
             ran.wall >= Duration::from_millis(400),
@@ -133,7 +133,7 @@ fn timeout_kills(setting: Setting) {
     spec.timeout = Some(Duration::from_millis(300));
     let ran = run(spec);
     assert_eq!(survivors(&token), [0_i32; 0], "dead at return");
-    assert_eq!(ran.outcome.reason, Reason::Timeout);
+    assert_eq!(ran.outcome.reason, EndReason::Timeout);
     assert!(
         ran.outcome.cleanup.is_clean() && ran.wall >= Duration::from_millis(300),
         "{ran:?}"
@@ -162,7 +162,7 @@ fn bomb(setting: Setting, mode: &str) {
         let ran = run(spec);
         assert_eq!(gone_soon(&token, Duration::ZERO), [0_i32; 0]);
         // The bomb ends itself after a while; then the reason would be another.
-        assert_eq!(ran.outcome.reason, Reason::Limit, "{ran:?}");
+        assert_eq!(ran.outcome.reason, EndReason::Limit, "{ran:?}");
         assert!(ran.outcome.cleanup.is_clean(), "{ran:?}");
     }
 }
@@ -182,7 +182,7 @@ fn exit_status_of_the_root_is_kept(setting: Setting) {
     assert!(ran.outcome.max_rss_bytes >= 64 << 20, "{}", ran.outcome.max_rss_bytes);
     let ran = run(shell(setting, "kill -9 $$"));
     assert_eq!(ran.outcome.termination, Termination::Signalled { signal: 9 });
-    assert_eq!(ran.outcome.reason, Reason::Natural);
+    assert_eq!(ran.outcome.reason, EndReason::Natural);
 }
 
 /// A machine without a `pids` controller: this test starts itself again where that of cgroup v1 is not mounted.

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use zero_supervisor::lease::{self, Request};
 use zero_supervisor::{
-    Cleanup, Counts, Error, Io, Outcome, Processes, Reason, Running, Spec, Stream, Termination, Tree, TreeTier, marker,
+    Cleanup, Counts, EndReason, Error, Io, Outcome, Processes, Running, Spec, Stream, Termination, Tree, TreeTier,
+    marker,
 };
 
 use crate::programs;
@@ -113,7 +114,7 @@ fn a_command_that_attacks_its_supervisor(setting: Setting) {
             if setting.tier == TreeTier::PidNamespace {
                 // It cannot see them, and its namespace's first process is immune.
                 assert!(
-                    ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Timeout,
+                    ran.outcome.cleanup.is_clean() && ran.outcome.reason == EndReason::Timeout,
                     "{victim}: {ran:?}"
                 );
             } else {
@@ -137,7 +138,7 @@ fn a_command_that_stops_its_supervisor(setting: Setting) {
         let ran = run(spec);
         assert_eq!(survivors(&token), [0_i32; 0]);
         assert!(
-            ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Timeout,
+            ran.outcome.cleanup.is_clean() && ran.outcome.reason == EndReason::Timeout,
             "{ran:?}"
         );
     }
@@ -280,15 +281,15 @@ fn cancel_races_natural_exit(setting: Setting) {
         let outcome = std::thread::scope(|scope| {
             scope.spawn(move || {
                 std::thread::sleep(Duration::from_micros(u64::from(round % 20) * 150));
-                canceller.cancel(Reason::Cancelled);
-                canceller.cancel(Reason::Timeout);
+                canceller.cancel(EndReason::Cancelled);
+                canceller.cancel(EndReason::Timeout);
             });
             running.drive(Io::new(&mut io::sink(), &mut io::sink()))
         });
         assert!(outcome.cleanup.is_clean(), "{outcome:?}");
         match (outcome.reason, &outcome.termination) {
-            (Reason::Natural, Termination::Exited { code: 5 }) => natural += 1,
-            (Reason::Cancelled, Termination::Exited { code: 5 } | Termination::Signalled { .. }) => {}
+            (EndReason::Natural, Termination::Exited { code: 5 }) => natural += 1,
+            (EndReason::Cancelled, Termination::Exited { code: 5 } | Termination::Signalled { .. }) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -415,7 +416,7 @@ fn a_spawning_thread_may_end() {
     let mut stdout = Vec::new();
     let outcome = running.drive(Io::new(&mut stdout, &mut io::sink()));
     assert_eq!(stdout, b"alive\n");
-    assert_eq!((outcome.reason, outcome.cleanup), (Reason::Natural, Cleanup::Clean));
+    assert_eq!((outcome.reason, outcome.cleanup), (EndReason::Natural, Cleanup::Clean));
 }
 
 #[test]
@@ -525,7 +526,10 @@ fn a_closed_owner_refuses_and_ends_all_in_parallel() {
         assert!(matches!(processes.spawn(Spec::new(["true"], "/")), Err(Error::Closed)));
         for driver in drivers {
             let outcome = driver.join().expect("thread");
-            assert_eq!((outcome.reason, outcome.cleanup), (Reason::Cancelled, Cleanup::Clean));
+            assert_eq!(
+                (outcome.reason, outcome.cleanup),
+                (EndReason::Cancelled, Cleanup::Clean)
+            );
         }
     });
     let counts = processes.wait_empty(Instant::now() + Duration::from_secs(5));
@@ -591,12 +595,12 @@ fn the_polled_reason_ends_a_command() {
     let processes = Processes::new(programs::supervisor());
     let running = processes.spawn(Spec::new(["sleep", "1000"], "/")).expect("spawn");
     let begun = Instant::now();
-    let mut poll = || (begun.elapsed() > Duration::from_millis(50)).then_some(Reason::Timeout);
+    let mut poll = || (begun.elapsed() > Duration::from_millis(50)).then_some(EndReason::Timeout);
     let outcome = running.drive(Io {
         poll: Some(&mut poll),
         ..Io::new(&mut io::sink(), &mut io::sink())
     });
-    assert_eq!((outcome.reason, outcome.cleanup), (Reason::Timeout, Cleanup::Clean));
+    assert_eq!((outcome.reason, outcome.cleanup), (EndReason::Timeout, Cleanup::Clean));
 }
 
 /// A tree that cannot be killed in time: its processes are frozen by another cgroup. As root, with the v1 freezer.
@@ -619,7 +623,7 @@ fn past_the_cleanup_deadline_the_verdict_is_uncertain_and_the_lease_stays() {
     let outcome = drive_and(running, |_| {
         std::fs::write(freezer.join("cgroup.procs"), root.pid.to_string()).expect("moved");
         std::fs::write(freezer.join("freezer.state"), "FROZEN").expect("frozen");
-        canceller.cancel(Reason::Cancelled);
+        canceller.cancel(EndReason::Cancelled);
     });
     let busy = lease::acquire(&request(store.path()));
     let counts = processes.counts();
@@ -633,7 +637,7 @@ fn past_the_cleanup_deadline_the_verdict_is_uncertain_and_the_lease_stays() {
         matches!(outcome.cleanup, Cleanup::Uncertain { empty: false, .. }),
         "{outcome:?}"
     );
-    assert_eq!(outcome.reason, Reason::Cancelled);
+    assert_eq!(outcome.reason, EndReason::Cancelled);
     assert!(matches!(busy, Err(Error::Busy(_))), "{busy:?}");
     assert_eq!(
         counts,

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
-use zero_supervisor::{Error, Io, Processes, Reason, Spec, Stdin, Stream, Termination, Tree, TreeTier};
+use zero_supervisor::{EndReason, Error, Io, Processes, Spec, Stdin, Stream, Termination, Tree, TreeTier};
 
 use crate::programs;
 use crate::support::{Setting, adversary, children, descriptors, rounds, run, shell, survivors, token, unavailable};
@@ -54,7 +54,7 @@ fn an_endless_printer_is_counted_to_its_timeout(setting: Setting) {
         .drive(Io::new(&mut stdout, &mut stderr));
     assert!(resident() < before + (16 << 20), "memory is bounded");
     assert_eq!(survivors(&token), [0_i32; 0]);
-    assert_eq!(outcome.reason, Reason::Timeout);
+    assert_eq!(outcome.reason, EndReason::Timeout);
     assert!(outcome.cleanup.is_clean() && outcome.complete, "{outcome:?}");
     assert!(stdout.0 > 1 << 20, "{}", stdout.0);
     assert_eq!((outcome.bytes.stdout, outcome.kept.stdout), (stdout.0, stdout.0));
@@ -109,7 +109,7 @@ fn beyond_the_output_limit_the_tree_ends_and_bytes_are_still_counted() {
     spec.limits.output = 300_001;
     let ran = run(spec);
     assert_eq!(survivors(&token), [0_i32; 0]);
-    assert_eq!(ran.outcome.reason, Reason::Limit);
+    assert_eq!(ran.outcome.reason, EndReason::Limit);
     assert_eq!(
         ran.stdout.len() + ran.stderr.len(),
         300_001,
@@ -138,7 +138,7 @@ fn a_failing_sink_ends_the_command_and_is_reported() {
         Some(io::ErrorKind::StorageFull)
     );
     assert!(
-        !outcome.complete && outcome.cleanup.is_clean() && outcome.reason == Reason::Cancelled,
+        !outcome.complete && outcome.cleanup.is_clean() && outcome.reason == EndReason::Cancelled,
         "{outcome:?}"
     );
 }
@@ -155,13 +155,13 @@ fn output_is_passed_on_as_it_comes() {
     let mut tell = |stream: Stream, bytes: &[u8]| {
         seen.push((stream, bytes.to_vec()));
         // Only possible while the command still runs.
-        canceller.cancel(Reason::Cancelled);
+        canceller.cancel(EndReason::Cancelled);
     };
     let outcome = running.drive(Io {
         on_output: Some(&mut tell),
         ..Io::new(&mut stdout, &mut stderr)
     });
-    assert_eq!(outcome.reason, Reason::Cancelled);
+    assert_eq!(outcome.reason, EndReason::Cancelled);
     assert_eq!(seen, [(Stream::Stdout, b"out\n".to_vec())]);
 }
 
@@ -191,7 +191,7 @@ fn programs_that_cannot_run_are_results() {
         assert_eq!(*errno, expected, "{detail}");
         assert!(detail.contains(word), "{detail}");
         assert!(
-            ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Natural,
+            ran.outcome.cleanup.is_clean() && ran.outcome.reason == EndReason::Natural,
             "{ran:?}"
         );
     }
@@ -307,7 +307,7 @@ fn commands_run_in_parallel() {
             scope.spawn(move || {
                 let running = processes.spawn(spec).expect("spawn");
                 let outcome = running.drive(Io::new(&mut io::sink(), &mut io::sink()));
-                assert_eq!(outcome.reason, Reason::Natural);
+                assert_eq!(outcome.reason, EndReason::Natural);
             });
         }
     });

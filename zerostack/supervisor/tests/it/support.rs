@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::programs;
-use zero_supervisor::{Canceller, Io, Outcome, Processes, Reason, Spec, Stream, Tree, TreeTier};
+use zero_supervisor::{Canceller, EndReason, Io, Outcome, Processes, Spec, Stream, Tree, TreeTier};
 
 /// The user ordinary scenarios run as.
 const NOBODY: u32 = 65534;
@@ -192,7 +192,7 @@ pub fn run(spec: Spec) -> Ran {
 
 /// Runs a command until it has printed something, then ends it as a timeout would.
 pub fn run_until_up(spec: Spec) -> Ran {
-    run_and(spec, |canceller| canceller.cancel(Reason::Timeout))
+    run_and(spec, |canceller| canceller.cancel(EndReason::Timeout))
 }
 
 fn run_and(spec: Spec, up: impl Fn(&Canceller)) -> Ran {

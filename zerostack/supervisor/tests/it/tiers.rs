@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use zero_supervisor::{
-    CountTier, Error, FileTier, Io, Overlay, Processes, Reason, Spec, Tree, TreeTier, View, confinement,
+    CountTier, EndReason, Error, FileTier, Io, Overlay, Processes, Spec, Tree, TreeTier, View, confinement,
 };
 
 use crate::programs;
@@ -131,7 +131,7 @@ fn a_confined_command_cannot_signal_its_supervisor(setting: Setting) {
         return;
     }
     assert!(
-        ran.outcome.cleanup.is_clean() && ran.outcome.reason == Reason::Timeout,
+        ran.outcome.cleanup.is_clean() && ran.outcome.reason == EndReason::Timeout,
         "{ran:?}"
     );
     if setting.tier != TreeTier::PidNamespace {
