@@ -374,8 +374,9 @@ impl Collection<'_, '_> {
         };
         let changed = match live.kind {
             // Its time also changes with what it holds; of that each entry is looked at for itself.
-            EntryKind::Directory => after.is_none() && live.mtime > self.since,
-            _ => live.mtime.max(live.ctime) > self.since,
+            EntryKind::Directory => after.is_none() && live.mtime.min(live.ctime) > self.since,
+            // Anybody may have set the other time, even to one that is yet to come; this one changes with it.
+            _ => live.ctime > self.since,
         };
         if !changed {
             return Ok(());

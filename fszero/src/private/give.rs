@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
 use zero_contracts::read::EntryKind;
 use zero_contracts::{CancelToken, WorkspacePath};
 
@@ -13,6 +14,9 @@ use super::{OWN_ATTRIBUTES, Private};
 use crate::node::{Meta, Node};
 use crate::seam::Rename;
 use crate::tree::digest_of;
+
+/// The attribute of a program that may do what its user may not.
+const CAPABILITY: &[u8] = b"security.capability";
 
 /// Directories that are held open, at most.
 const OPEN: usize = 64;
@@ -58,6 +62,11 @@ impl<'a> Giving<'a> {
         let meta = Meta::new(&stat);
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         if meta.kind != EntryKind::File || stat.st_nlink != 1 || as_made && (meta.uid, meta.gid) != (user, group) {
+            return None;
+        }
+        // A right of the program: it is not published, neither with a new file nor in place of another.
+        let capability = rustix::fs::fgetxattr(&file, CAPABILITY, &mut [0_u8; 64][..]);
+        if !matches!(capability, Err(Errno::NODATA | Errno::NOTSUP)) {
             return None;
         }
         if as_made && !private.strip_own(file.as_fd()) {
@@ -106,7 +115,7 @@ impl Private {
         let mut list = [0_u8; 1024];
         let length = match rustix::fs::flistxattr(file, &mut list[..]) {
             Ok(length) => length,
-            Err(rustix::io::Errno::NOTSUP) => 0,
+            Err(Errno::NOTSUP) => 0,
             Err(_) => return false,
         };
         list[..length]
