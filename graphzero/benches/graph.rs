@@ -348,22 +348,34 @@ fn growth(sources: &[PathBuf], largest: usize) {
     let mut first = None;
     for count in [largest / 20, largest / 4, largest] {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let bytes = made(directory.path(), sources, count);
+        let mib = made(directory.path(), sources, count) as f64 / 1048576.0;
         let view = DirectoryView::new(directory.path());
-        let mut times = Times::new();
-        timed(&mut times, || {
-            GraphZero::new()
-                .refresh(&view, &CancelToken::new())
-                .expect("the tree is indexed")
+        let (mut times, mut processor) = (Times::new(), Times::new());
+        let before = memory("VmRSS:");
+        let _ = std::fs::write("/proc/self/clear_refs", "5");
+        spent(&mut processor, || {
+            timed(&mut times, || {
+                GraphZero::new()
+                    .refresh(&view, &CancelToken::new())
+                    .expect("the tree is indexed")
+            })
         });
-        let per_mib = times[0] / (bytes as f64 / 1048576.0);
-        let floor = *first.get_or_insert(per_mib);
-        row(
-            &format!("cold index of {count} files, per MiB"),
-            &vec![per_mib],
-            "ms",
-            Some(("the smallest tree", floor)),
-        );
+        let peak = memory("VmHWM:") - before;
+        let measured = [times[0] / mib, processor[0] / mib, peak / mib];
+        let floors: [f64; 3] = *first.get_or_insert(measured);
+        let rows = [
+            ("cold index", "ms"),
+            ("processor time of a cold index", "ms"),
+            ("peak memory of a cold index", "MiB"),
+        ];
+        for (((what, unit), value), floor) in rows.into_iter().zip(measured).zip(floors) {
+            row(
+                &format!("{what} of {count} files, per MiB"),
+                &vec![value],
+                unit,
+                Some(("the smallest tree", floor)),
+            );
+        }
     }
 }
 

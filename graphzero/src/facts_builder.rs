@@ -49,6 +49,12 @@ impl<'t> FactsBuilder<'t> {
         }
     }
 
+    /// Makes room for so many uses, and for the names that they come with.
+    pub fn reserve(&mut self, uses: usize) {
+        self.facts.uses.reserve(uses);
+        self.ids.reserve(uses / 4);
+    }
+
     /// Returns the text of a range; empty where it is not UTF-8.
     pub fn slice(&self, span: Span) -> &'t str {
         let bytes = self
@@ -170,6 +176,10 @@ impl<'t> FactsBuilder<'t> {
         facts.errors.sort_unstable();
         facts.errors.dedup();
         facts.code = code;
+        facts.names.shrink_to_fit();
+        facts.defs.shrink_to_fit();
+        facts.uses.shrink_to_fit();
+        facts.opaque.shrink_to_fit();
         facts
     }
 }

@@ -9,6 +9,7 @@ mod members;
 mod modules;
 mod nodes;
 mod resolver;
+mod syntax;
 mod ty;
 
 use std::sync::Arc;

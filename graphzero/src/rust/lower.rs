@@ -16,12 +16,11 @@ mod types;
 
 use std::collections::{HashMap, HashSet};
 
-use tree_sitter::Node;
 use zero_contracts::Error;
 
 use super::RustLanguage;
 use super::code::{Base, Expr, ExprId, Item, ItemKind, Link, Ns, RustCode, Scope, ScopeId, ScopeKind, TypeId, TypeRef};
-use super::nodes::{K, kind};
+use super::syntax::{Node, Syntax};
 use crate::code::Code;
 use crate::facts::{DefId, FileFacts, Kind, NONE, NameId, Span, UseId, UseKind};
 use crate::facts_builder::FactsBuilder;
@@ -33,9 +32,7 @@ pub struct Lower<'t, 'p, 'c> {
     facts: FactsBuilder<'t>,
     code: RustCode,
     parsing: &'p mut Parsing<'c>,
-    /// The text that is being walked: the file's, or that of a macro's arguments.
-    source: String,
-    /// What is added to a place in `source` to get the place in the file.
+    /// What is added to a place in the text that is walked (the file's, or a macro's arguments) to get the place in the file.
     shift: i64,
     /// The innermost scope.
     scope: ScopeId,
@@ -74,7 +71,6 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
         facts,
         code: RustCode::default(),
         parsing,
-        source: text.to_owned(),
         shift: 0,
         scope: 0,
         owner: NONE,
@@ -95,8 +91,13 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
     // Expression and type 0 are the unknown ones.
     lower.code.exprs.push(Expr::Unknown);
     lower.code.types.push(TypeRef::Unknown);
-    lower.conditions(tree.root_node());
-    lower.list(tree.root_node());
+    let syntax = Syntax::new(text, &tree);
+    drop(tree);
+    // Less than most files need, so that little is left over.
+    lower.code.exprs.reserve(syntax.root().size() / 8);
+    lower.facts.reserve(syntax.root().size() / 8);
+    lower.conditions(syntax.root());
+    lower.list(syntax.root());
     let Lower {
         facts,
         mut code,
@@ -108,6 +109,11 @@ pub fn facts(text: &str, parsing: &mut Parsing<'_>) -> Result<FileFacts, Error> 
     }
     code.args.sort_by_key(|(id, _)| *id);
     code.calls.sort_unstable();
+    code.exprs.shrink_to_fit();
+    code.types.shrink_to_fit();
+    code.items.shrink_to_fit();
+    code.links.shrink_to_fit();
+    code.calls.shrink_to_fit();
     Ok(facts.finish(Code::Rust(Box::new(code))))
 }
 
@@ -128,10 +134,6 @@ impl<'t> Lower<'t, '_, '_> {
             start: place(start),
             end: place(end),
         }
-    }
-
-    fn text(&self, node: Node<'_>) -> String {
-        self.source.get(node.byte_range()).unwrap_or_default().to_owned()
     }
 
     /// Runs a part of the walk one level deeper; too deep, the part's names are only noted as hidden.
@@ -226,9 +228,9 @@ impl<'t> Lower<'t, '_, '_> {
 
     /// Adds a use of a path segment.
     fn use_path(&mut self, node: Node<'_>, base: Base, ns: Ns, use_kind: UseKind) -> UseId {
-        let (text, at) = (self.text(node), self.span(node).start);
+        let (text, at) = (node.text(), self.span(node).start);
         self.use_name(
-            &text,
+            text,
             at,
             use_kind,
             Link::Path {
@@ -241,14 +243,13 @@ impl<'t> Lower<'t, '_, '_> {
 
     /// Adds a definition with its resolver's part; it is declared in the current scope if `declare` is set.
     fn define(&mut self, name: Node<'_>, item: Node<'_>, kind: Kind, declare: bool) -> DefId {
-        let text = self.text(name);
+        let text = name.text();
         let (mut at, full) = (self.span(name), self.span(item));
-        let text = text.strip_prefix("r#").map_or(text.as_str(), |plain| {
+        let text = text.strip_prefix("r#").map_or(text, |plain| {
             at.start += 2;
             plain
         });
-        let text = text.to_owned();
-        self.define_at(&text, at, full, kind, declare)
+        self.define_at(text, at, full, kind, declare)
     }
 
     /// Adds a definition at a place.
@@ -268,12 +269,5 @@ impl<'t> Lower<'t, '_, '_> {
 
     fn item_mut(&mut self, def: DefId) -> &mut Item {
         &mut self.code.items[def as usize]
-    }
-
-    fn children<'n>(&self, node: Node<'n>) -> Vec<Node<'n>> {
-        let mut cursor = node.walk();
-        node.named_children(&mut cursor)
-            .filter(|child| !matches!(kind(*child), K::LineComment | K::BlockComment))
-            .collect()
     }
 }

@@ -1,8 +1,8 @@
-//! Node kinds of the grammar as an enumeration, so that the walk compares small integers instead of strings.
+//! Node kinds and fields of the grammar as enumerations, so that the walk compares small integers instead of strings.
 
 use std::sync::LazyLock;
 
-use tree_sitter::Node;
+static LANGUAGE: LazyLock<tree_sitter::Language> = LazyLock::new(|| tree_sitter_rust::LANGUAGE.into());
 
 macro_rules! kinds {
     ($($name:ident = $text:literal,)*) => {
@@ -10,16 +10,43 @@ macro_rules! kinds {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum K { Other, $($name,)* }
 
-        static TABLE: LazyLock<Vec<K>> = LazyLock::new(|| {
-            let language = tree_sitter::Language::from(tree_sitter_rust::LANGUAGE);
-            (0..language.node_kind_count() as u16)
-                .map(|id| match language.node_kind_for_id(id) {
-                    $(Some($text) if language.node_kind_is_named(id) => K::$name,)*
-                    _ => K::Other,
+        static SYMBOLS: LazyLock<Vec<Symbol>> = LazyLock::new(|| {
+            (0..LANGUAGE.node_kind_count() as u16)
+                .map(|id| {
+                    let named = LANGUAGE.node_kind_is_named(id);
+                    let text = LANGUAGE.node_kind_for_id(id).unwrap_or_default();
+                    let kind = match text {
+                        $($text if named => K::$name,)*
+                        _ => K::Other,
+                    };
+                    Symbol { kind, named, text }
                 })
                 .collect()
         });
     };
+}
+
+/// What the grammar says of a kind of nodes.
+#[derive(Clone, Copy, Debug)]
+pub struct Symbol {
+    /// Its kind.
+    pub kind: K,
+    /// Whether it has a name, unlike punctuation and keywords.
+    pub named: bool,
+    /// The name, or the token itself.
+    pub text: &'static str,
+}
+
+/// What error recovery skipped has no place in the grammar.
+static ERROR: Symbol = Symbol {
+    kind: K::Other,
+    named: true,
+    text: "ERROR",
+};
+
+/// Returns what the grammar says of a kind of nodes.
+pub fn symbol(id: u16) -> &'static Symbol {
+    SYMBOLS.get(usize::from(id)).unwrap_or(&ERROR)
 }
 
 kinds! {
@@ -74,25 +101,29 @@ kinds! {
     UseDeclaration = "use_declaration", UseList = "use_list", UseWildcard = "use_wildcard",
     VisibilityModifier = "visibility_modifier", WhereClause = "where_clause", WherePredicate = "where_predicate",
     WhileExpression = "while_expression", YieldExpression = "yield_expression", GenBlock = "gen_block",
-    LifetimeParameter = "lifetime_parameter", MatchPattern = "match_pattern",
-}
-
-/// Returns the kind of a node.
-pub fn kind(node: Node<'_>) -> K {
-    TABLE.get(usize::from(node.kind_id())).copied().unwrap_or(K::Other)
+    LifetimeParameter = "lifetime_parameter", MacroRule = "macro_rule", MatchPattern = "match_pattern",
 }
 
 macro_rules! fields {
     ($($name:ident = $text:literal,)*) => {
-        /// A field of the grammar.
+        /// A field of the grammar; those that no code looks at are `None`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum F { $($name,)* }
+        pub enum F { None, $($name,)* }
 
-        static FIELDS: LazyLock<Vec<u16>> = LazyLock::new(|| {
-            let language = tree_sitter::Language::from(tree_sitter_rust::LANGUAGE);
-            vec![$(language.field_id_for_name($text).map_or(0, std::num::NonZeroU16::get),)*]
+        static FIELDS: LazyLock<Vec<F>> = LazyLock::new(|| {
+            (0..=LANGUAGE.field_count() as u16)
+                .map(|id| match LANGUAGE.field_name_for_id(id) {
+                    $(Some($text) => F::$name,)*
+                    _ => F::None,
+                })
+                .collect()
         });
     };
+}
+
+/// Returns the field with an id.
+pub fn field_of_id(id: u16) -> F {
+    FIELDS.get(usize::from(id)).copied().unwrap_or(F::None)
 }
 
 fields! {
@@ -102,9 +133,4 @@ fields! {
     Operator = "operator", Parameters = "parameters", Path = "path", Pattern = "pattern", ReturnType = "return_type",
     Right = "right", Trait = "trait", Type = "type", TypeArguments = "type_arguments",
     TypeParameters = "type_parameters", Value = "value", Argument = "argument", Length = "length", Doc = "doc",
-}
-
-/// Returns the child in a field.
-pub fn field<'t>(node: Node<'t>, field: F) -> Option<Node<'t>> {
-    node.child_by_field_id(FIELDS[field as usize])
 }

@@ -17,7 +17,7 @@ fn facts(text: &str) -> FileFacts {
 /// Names, of locals too, paths, literals, and every operator that the reader knows, in any order and depth.
 fn expression() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
-        "(a|b|x|item|Self|self|self|None)",
+        "(a|b|x|closure|closure|item|Self|self|self|None)",
         "(x|crate|Self|std::mem)::(a|T::new|CONST)",
         "(1|0x1f|2u8|1.5|'c'|b'c'|\"t\"|b\"t\"|r\"t\"|true)",
         "(inner|std::format|vec)!\\((|a|\"f\", b|x::y)\\)",
@@ -57,7 +57,7 @@ proptest! {
             .collect();
         let of = |more: &str| {
             let list = written.join(", ");
-            facts(&format!("impl T {{ fn t(&self, a: A, b: &B) {{ let x = 1; {which}!({list}{more}); x.end() }} }}"))
+            facts(&format!("impl T {{ fn t(&self, a: A, b: &B) {{ let x = 1; let closure = |y| y; {which}!({list}{more}); x.end() }} }}"))
         };
         // A loop is read by the grammar alone, and adds nothing.
         let (tokens, text) = (of(""), of(", loop {}"));

@@ -1,12 +1,11 @@
 //! Statements and expressions.
 
-use tree_sitter::Node;
-
 use super::types::PathEnd;
 use super::{Lower, UNKNOWN};
 use crate::facts::{NONE, UseKind};
 use crate::rust::code::{Base, Expr, ExprId, Link, Ns, Prim, ScopeKind, TypeId, TypeRef};
-use crate::rust::nodes::{F, K, field, kind};
+use crate::rust::nodes::{F, K};
+use crate::rust::syntax::Node;
 
 /// Methods that put their arguments into a collection: they help to tell what it holds.
 const FILLING: &[&str] = &[
@@ -25,16 +24,16 @@ const FILLING: &[&str] = &[
 impl Lower<'_, '_, '_> {
     /// Walks a statement; returns its value if it is an expression without a semicolon.
     pub fn statement(&mut self, node: Node<'_>) -> Option<ExprId> {
-        match kind(node) {
+        match node.kind() {
             K::LetDeclaration => {
                 self.let_declaration(node);
                 None
             }
             K::ExpressionStatement => {
-                let inner = *self.children(node).first()?;
+                let inner = node.first_child()?;
                 let value = self.expr(inner);
                 // `if … {}` and the like at the end of a block are its value, unless a semicolon follows.
-                (!self.source[..node.end_byte()].ends_with(';')).then_some(value)
+                (!node.text().ends_with(';')).then_some(value)
             }
             K::EmptyStatement => None,
             _ => Some(self.expr(node)),
@@ -42,9 +41,9 @@ impl Lower<'_, '_, '_> {
     }
 
     fn let_declaration(&mut self, node: Node<'_>) {
-        let ty = field(node, F::Type).map(|ty| self.ty(ty));
-        let value = field(node, F::Value).map(|value| self.expr(value));
-        if let Some(otherwise) = field(node, F::Alternative) {
+        let ty = node.field(F::Type).map(|ty| self.ty(ty));
+        let value = node.field(F::Value).map(|value| self.expr(value));
+        if let Some(otherwise) = node.field(F::Alternative) {
             self.block(otherwise);
         }
         let value = match (ty, value) {
@@ -53,7 +52,7 @@ impl Lower<'_, '_, '_> {
             (None, Some(value)) => self.local_value(value),
             (None, None) => self.local_value(UNKNOWN),
         };
-        if let Some(pattern) = field(node, F::Pattern) {
+        if let Some(pattern) = node.field(F::Pattern) {
             self.pattern(pattern, value);
         }
     }
@@ -90,9 +89,9 @@ impl Lower<'_, '_, '_> {
     /// Walks a block in a scope of its own, if it declares items.
     pub fn block(&mut self, node: Node<'_>) -> ExprId {
         self.deeper(node, UNKNOWN, |s| {
-            let declares = s.children(node).iter().any(|child| {
+            let declares = node.children().any(|child| {
                 matches!(
-                    kind(*child),
+                    child.kind(),
                     K::UseDeclaration
                         | K::FunctionItem
                         | K::StructItem
@@ -127,18 +126,18 @@ impl Lower<'_, '_, '_> {
     }
 
     fn first(&mut self, node: Node<'_>) -> ExprId {
-        let child = self.children(node).first().copied();
+        let child = node.first_child();
         self.optional(child)
     }
 
     fn expr_inner(&mut self, node: Node<'_>) -> ExprId {
-        match kind(node) {
+        match node.kind() {
             // A name that a macro gives to an item.
             K::Identifier if !self.macro_names.is_empty() && self.macro_names.contains(&self.span(node).start) => {
                 UNKNOWN
             }
             K::Identifier => {
-                let text = self.text(node);
+                let text = node.text();
                 match self.local(text.trim_start_matches("r#")) {
                     Some(value) => value,
                     None => self.path_expr(node, UseKind::Value),
@@ -154,36 +153,36 @@ impl Lower<'_, '_, '_> {
             K::CallExpression => self.call(node),
             K::FieldExpression => self.field_access(node),
             K::IndexExpression => {
-                let children = self.children(node);
-                let recv = self.optional(children.first().copied());
-                let index = self.optional(children.get(1).copied());
+                let mut children = node.children();
+                let recv = self.optional(children.next());
+                let index = self.optional(children.next());
                 self.push_expr(Expr::Index { recv, index })
             }
             K::UnaryExpression => {
                 let inner = self.first(node);
-                let operator = self.source.as_bytes().get(node.start_byte()).copied();
-                self.push_expr(if operator == Some(b'*') {
+                let operator = node.first_byte();
+                self.push_expr(if operator == b'*' {
                     Expr::Deref(inner)
                 } else {
                     Expr::Negate(inner)
                 })
             }
             K::ReferenceExpression => {
-                let inner = self.optional(field(node, F::Value));
+                let inner = self.optional(node.field(F::Value));
                 self.push_expr(Expr::Ref(inner))
             }
             K::BinaryExpression => {
-                let left = self.optional(field(node, F::Left));
-                let right = self.optional(field(node, F::Right));
-                let operator = field(node, F::Operator).map(|op| self.text(op)).unwrap_or_default();
-                match operator.as_str() {
+                let left = self.optional(node.field(F::Left));
+                let right = self.optional(node.field(F::Right));
+                let operator = node.field(F::Operator).map(|op| op.text()).unwrap_or_default();
+                match operator {
                     "==" | "!=" | "<" | ">" | "<=" | ">=" | "&&" | "||" => self.push_expr(Expr::Prim(Prim::Bool)),
                     _ => self.push_expr(Expr::Binary { left, right }),
                 }
             }
             K::AssignmentExpression => {
-                let left = self.optional(field(node, F::Left));
-                let right = self.optional(field(node, F::Right));
+                let left = self.optional(node.field(F::Left));
+                let right = self.optional(node.field(F::Right));
                 if let Expr::Local { hints, .. } = &mut self.code.exprs[left as usize]
                     && hints.len() < 8
                 {
@@ -192,8 +191,8 @@ impl Lower<'_, '_, '_> {
                 self.push_expr(Expr::Tuple(Box::default()))
             }
             K::CompoundAssignment => {
-                self.optional(field(node, F::Left));
-                self.optional(field(node, F::Right));
+                self.optional(node.field(F::Left));
+                self.optional(node.field(F::Right));
                 self.push_expr(Expr::Tuple(Box::default()))
             }
             K::TryExpression => {
@@ -211,7 +210,7 @@ impl Lower<'_, '_, '_> {
             }
             K::ArrayExpression => {
                 let mut all = self.exprs(node).into_vec();
-                if field(node, F::Length).is_some() {
+                if node.field(F::Length).is_some() {
                     all.truncate(1);
                 }
                 self.push_expr(Expr::Array(all.into()))
@@ -221,22 +220,22 @@ impl Lower<'_, '_, '_> {
                 self.push_expr(Expr::Range(all.first().copied().unwrap_or(UNKNOWN)))
             }
             K::TypeCast => {
-                self.optional(field(node, F::Value));
-                let ty = field(node, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+                self.optional(node.field(F::Value));
+                let ty = node.field(F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
                 self.push_expr(Expr::Typed(ty))
             }
             K::Block => self.block(node),
             K::UnsafeBlock | K::AsyncBlock | K::TryBlock | K::GenBlock | K::ConstBlock => {
                 let mut value = UNKNOWN;
-                for child in self.children(node) {
+                for child in node.children() {
                     value = self.expr(child);
                 }
                 value
             }
             K::IfExpression => self.bound(|s| {
-                s.optional(field(node, F::Condition));
-                let then = s.optional(field(node, F::Consequence));
-                match field(node, F::Alternative) {
+                s.optional(node.field(F::Condition));
+                let then = s.optional(node.field(F::Consequence));
+                match node.field(F::Alternative) {
                     Some(otherwise) => {
                         let otherwise = s.first(otherwise);
                         s.push_expr(Expr::Choice([then, otherwise].into()))
@@ -245,8 +244,8 @@ impl Lower<'_, '_, '_> {
                 }
             }),
             K::LetCondition => {
-                let value = self.optional(field(node, F::Value));
-                if let Some(pattern) = field(node, F::Pattern) {
+                let value = self.optional(node.field(F::Value));
+                if let Some(pattern) = node.field(F::Pattern) {
                     self.pattern(pattern, value);
                 }
                 self.push_expr(Expr::Prim(Prim::Bool))
@@ -257,22 +256,22 @@ impl Lower<'_, '_, '_> {
             }
             K::MatchExpression => self.match_expression(node),
             K::WhileExpression => self.bound(|s| {
-                s.optional(field(node, F::Condition));
-                s.optional(field(node, F::Body));
+                s.optional(node.field(F::Condition));
+                s.optional(node.field(F::Body));
                 s.push_expr(Expr::Tuple(Box::default()))
             }),
             K::LoopExpression => {
-                self.optional(field(node, F::Body));
+                self.optional(node.field(F::Body));
                 UNKNOWN
             }
             K::ForExpression => {
-                let value = self.optional(field(node, F::Value));
+                let value = self.optional(node.field(F::Value));
                 self.bound(|s| {
                     let item = s.push_expr(Expr::Item(value));
-                    if let Some(pattern) = field(node, F::Pattern) {
+                    if let Some(pattern) = node.field(F::Pattern) {
                         s.pattern(pattern, item);
                     }
-                    s.optional(field(node, F::Body));
+                    s.optional(node.field(F::Body));
                     s.push_expr(Expr::Tuple(Box::default()))
                 })
             }
@@ -280,7 +279,7 @@ impl Lower<'_, '_, '_> {
             K::StructExpression => self.struct_expression(node),
             K::MacroInvocation => self.macro_call(node, false),
             K::StringLiteral | K::RawStringLiteral => {
-                let bytes = self.source.as_bytes().get(node.start_byte()) == Some(&b'b');
+                let bytes = node.first_byte() == b'b';
                 if bytes {
                     let byte = self.push_expr(Expr::Prim(Prim::U8));
                     let array = self.push_expr(Expr::Array([byte].into()));
@@ -290,17 +289,17 @@ impl Lower<'_, '_, '_> {
                 self.push_expr(Expr::Ref(text))
             }
             K::CharLiteral => {
-                let byte = self.source.as_bytes().get(node.start_byte()) == Some(&b'b');
+                let byte = node.first_byte() == b'b';
                 self.push_expr(Expr::Prim(if byte { Prim::U8 } else { Prim::Char }))
             }
             K::BooleanLiteral => self.push_expr(Expr::Prim(Prim::Bool)),
             K::IntegerLiteral | K::FloatLiteral => {
-                let text = self.text(node);
+                let text = node.text();
                 let suffix = Prim::NAMED
                     .iter()
                     .find(|(name, _)| text.ends_with(name))
                     .map(|(_, prim)| *prim);
-                let plain = if kind(node) == K::FloatLiteral {
+                let plain = if node.kind() == K::FloatLiteral {
                     Prim::Float
                 } else {
                     Prim::Int
@@ -323,10 +322,10 @@ impl Lower<'_, '_, '_> {
     }
 
     fn exprs(&mut self, node: Node<'_>) -> Box<[ExprId]> {
-        let children = self.children(node);
+        let children = node.children();
         children
             .into_iter()
-            .filter(|child| !matches!(kind(*child), K::AttributeItem | K::Lifetime))
+            .filter(|child| !matches!(child.kind(), K::AttributeItem | K::Lifetime))
             .map(|child| self.expr(child))
             .collect()
     }
@@ -344,33 +343,33 @@ impl Lower<'_, '_, '_> {
     }
 
     fn call(&mut self, node: Node<'_>) -> ExprId {
-        let Some(function) = field(node, F::Function) else {
+        let Some(function) = node.field(F::Function) else {
             return UNKNOWN;
         };
-        let arguments = field(node, F::Arguments);
-        let (callee, turbofish) = match kind(function) {
-            K::GenericFunction => match field(function, F::Function) {
-                Some(inner) if kind(inner) == K::FieldExpression => (inner, field(function, F::TypeArguments)),
+        let arguments = node.field(F::Arguments);
+        let (callee, turbofish) = match function.kind() {
+            K::GenericFunction => match function.field(F::Function) {
+                Some(inner) if inner.kind() == K::FieldExpression => (inner, function.field(F::TypeArguments)),
                 _ => (function, None),
             },
             _ => (function, None),
         };
-        if kind(callee) == K::FieldExpression
-            && let Some(name) = field(callee, F::Field)
-            && kind(name) == K::FieldIdentifier
+        if callee.kind() == K::FieldExpression
+            && let Some(name) = callee.field(F::Field)
+            && name.kind() == K::FieldIdentifier
         {
-            let recv = self.optional(field(callee, F::Value));
-            return self.method_of(recv, name, turbofish, |s, call| s.arguments(arguments, call));
+            let recv = self.optional(callee.field(F::Value));
+            return self.method_of(recv, name, turbofish, |s| s.arguments(arguments));
         }
         let callee = self.callee(function);
-        self.call_of(callee, |s, call| s.arguments(arguments, call))
+        self.call_of(callee, |s| s.arguments(arguments))
     }
 
     /// Walks what is called.
     pub fn callee(&mut self, function: Node<'_>) -> ExprId {
-        match kind(function) {
-            K::Identifier => match self.text(function) {
-                text if self.local(&text).is_some() => self.expr(function),
+        match function.kind() {
+            K::Identifier => match function.text() {
+                text if self.local(text).is_some() => self.expr(function),
                 _ => self.path_expr(function, UseKind::Call),
             },
             K::ScopedIdentifier | K::GenericFunction => self.path_expr(function, UseKind::Call),
@@ -378,10 +377,11 @@ impl Lower<'_, '_, '_> {
         }
     }
 
-    /// Adds the call of a value; `args` walks the arguments of the call that it is given.
-    pub fn call_of(&mut self, callee: ExprId, args: impl FnOnce(&mut Self, ExprId) -> Box<[ExprId]>) -> ExprId {
+    /// Adds the call of a value; `args` walks its arguments.
+    pub fn call_of(&mut self, callee: ExprId, args: impl FnOnce(&mut Self) -> Box<[ExprId]>) -> ExprId {
         let call = self.push_expr(Expr::Unknown);
-        let args = args(self, call);
+        let args = args(self);
+        self.hand_over(&args, call);
         self.code.exprs[call as usize] = Expr::Call { callee, args };
         if let Expr::Path(id) = self.code.exprs[callee as usize] {
             self.code.calls.push((id, call));
@@ -389,8 +389,12 @@ impl Lower<'_, '_, '_> {
         call
     }
 
-    fn arguments(&mut self, node: Option<Node<'_>>, call: ExprId) -> Box<[ExprId]> {
-        let args = node.map(|node| self.exprs(node)).unwrap_or_default();
+    fn arguments(&mut self, node: Option<Node<'_>>) -> Box<[ExprId]> {
+        node.map(|node| self.exprs(node)).unwrap_or_default()
+    }
+
+    /// Tells the closures among the arguments of a call which call they are handed to.
+    fn hand_over(&mut self, args: &[ExprId], call: ExprId) {
         for (at, &arg) in args.iter().enumerate() {
             if let Expr::Closure {
                 call: of,
@@ -403,20 +407,19 @@ impl Lower<'_, '_, '_> {
                 *position = at as u32;
             }
         }
-        args
     }
 
-    /// Adds the call of a method; `args` walks the arguments of the call that it is given.
+    /// Adds the call of a method; `args` walks its arguments.
     pub fn method_of(
         &mut self,
         recv: ExprId,
         name: Node<'_>,
         turbofish: Option<Node<'_>>,
-        args: impl FnOnce(&mut Self, ExprId) -> Box<[ExprId]>,
+        args: impl FnOnce(&mut Self) -> Box<[ExprId]>,
     ) -> ExprId {
-        let (text, at) = (self.text(name), self.span(name).start);
+        let (text, at) = (name.text(), self.span(name).start);
         let id = self.use_name(
-            &text,
+            text,
             at,
             UseKind::Call,
             Link::Method {
@@ -429,10 +432,11 @@ impl Lower<'_, '_, '_> {
             self.code.args.push((id, args));
         }
         let call = self.push_expr(Expr::Unknown);
-        let args = args(self, call);
+        let args = args(self);
+        self.hand_over(&args, call);
         self.code.exprs[call as usize] = Expr::Method { recv, name: id, args };
         self.code.calls.push((id, call));
-        if FILLING.contains(&text.as_str())
+        if FILLING.contains(&text)
             && let Expr::Local { hints, .. } = &mut self.code.exprs[recv as usize]
             && hints.len() < 8
         {
@@ -442,8 +446,8 @@ impl Lower<'_, '_, '_> {
     }
 
     fn field_access(&mut self, node: Node<'_>) -> ExprId {
-        let recv = self.optional(field(node, F::Value));
-        match field(node, F::Field) {
+        let recv = self.optional(node.field(F::Value));
+        match node.field(F::Field) {
             Some(name) => self.field_of(recv, name),
             None => UNKNOWN,
         }
@@ -451,29 +455,29 @@ impl Lower<'_, '_, '_> {
 
     /// Adds the mention of a field.
     pub fn field_of(&mut self, recv: ExprId, name: Node<'_>) -> ExprId {
-        let text = self.text(name);
-        if kind(name) == K::IntegerLiteral {
+        let text = name.text();
+        if name.kind() == K::IntegerLiteral {
             let index = text.parse().unwrap_or(u32::MAX);
             return self.push_expr(Expr::TupleField { recv, index });
         }
         let at = self.span(name).start;
-        self.use_name(&text, at, UseKind::Value, Link::Field { recv });
+        self.use_name(text, at, UseKind::Value, Link::Field { recv });
         let name = self.facts.name(text.trim_start_matches("r#"));
         self.push_expr(Expr::Field { recv, name })
     }
 
     fn match_expression(&mut self, node: Node<'_>) -> ExprId {
-        let value = self.optional(field(node, F::Value));
+        let value = self.optional(node.field(F::Value));
         let mut arms = Vec::new();
-        for arm in field(node, F::Body).map(|body| self.children(body)).unwrap_or_default() {
-            if kind(arm) != K::MatchArm {
+        for arm in node.children_in(F::Body) {
+            if arm.kind() != K::MatchArm {
                 continue;
             }
             let result = self.bound(|s| {
-                if let Some(pattern) = field(arm, F::Pattern) {
+                if let Some(pattern) = arm.field(F::Pattern) {
                     s.match_pattern(pattern, value);
                 }
-                s.optional(field(arm, F::Value))
+                s.optional(arm.field(F::Value))
             });
             arms.push(result);
         }
@@ -482,13 +486,11 @@ impl Lower<'_, '_, '_> {
 
     /// Walks the pattern of a match arm with its guard.
     pub fn match_pattern(&mut self, node: Node<'_>, value: ExprId) {
-        let condition = field(node, F::Condition);
-        let mut cursor = node.walk();
-        let patterns: Vec<Node<'_>> = node
-            .named_children(&mut cursor)
-            .filter(|child| Some(child.id()) != condition.map(|c| c.id()))
-            .collect();
-        for pattern in patterns {
+        let condition = node.field(F::Condition);
+        for pattern in node.named_children() {
+            if Some(pattern.id()) == condition.map(Node::id) {
+                continue;
+            }
             self.pattern(pattern, value);
         }
         self.optional(condition);
@@ -498,12 +500,10 @@ impl Lower<'_, '_, '_> {
         let closure = self.push_expr(Expr::Unknown);
         self.bound(|s| {
             let mut params = Vec::new();
-            let parameters = field(node, F::Parameters)
-                .map(|list| s.children(list))
-                .unwrap_or_default();
+            let parameters = node.children_in(F::Parameters);
             for (index, parameter) in parameters.into_iter().enumerate() {
-                let (pattern, ty) = if kind(parameter) == K::Parameter {
-                    (field(parameter, F::Pattern), field(parameter, F::Type))
+                let (pattern, ty) = if parameter.kind() == K::Parameter {
+                    (parameter.field(F::Pattern), parameter.field(F::Type))
                 } else {
                     (Some(parameter), None)
                 };
@@ -519,8 +519,8 @@ impl Lower<'_, '_, '_> {
                 }
                 params.push(value);
             }
-            let ret = field(node, F::ReturnType).map_or(NONE, |ty| s.ty(ty));
-            let body = s.optional(field(node, F::Body));
+            let ret = node.field(F::ReturnType).map_or(NONE, |ty| s.ty(ty));
+            let body = s.optional(node.field(F::Body));
             s.code.exprs[closure as usize] = Expr::Closure {
                 params: params.into(),
                 body,
@@ -533,21 +533,21 @@ impl Lower<'_, '_, '_> {
     }
 
     fn struct_expression(&mut self, node: Node<'_>) -> ExprId {
-        let ty = field(node, F::Name).map_or(UNKNOWN, |name| self.ty(name));
-        for child in field(node, F::Body).map(|body| self.children(body)).unwrap_or_default() {
-            match kind(child) {
+        let ty = node.field(F::Name).map_or(UNKNOWN, |name| self.ty(name));
+        for child in node.children_in(F::Body) {
+            match child.kind() {
                 K::FieldInitializer => {
-                    if let Some(name) = field(child, F::Field).filter(|name| kind(*name) == K::FieldIdentifier) {
-                        let (text, at) = (self.text(name), self.span(name).start);
-                        self.use_name(&text, at, UseKind::Value, Link::FieldOf { of: ty });
+                    if let Some(name) = child.field(F::Field).filter(|name| name.kind() == K::FieldIdentifier) {
+                        let (text, at) = (name.text(), self.span(name).start);
+                        self.use_name(text, at, UseKind::Value, Link::FieldOf { of: ty });
                     }
-                    self.optional(field(child, F::Value));
+                    self.optional(child.field(F::Value));
                 }
                 K::ShorthandFieldInitializer => {
-                    for name in self.children(child) {
-                        if kind(name) == K::Identifier {
-                            let (text, at) = (self.text(name), self.span(name).start);
-                            self.use_name(&text, at, UseKind::Value, Link::FieldOf { of: ty });
+                    for name in child.children() {
+                        if name.kind() == K::Identifier {
+                            let (text, at) = (name.text(), self.span(name).start);
+                            self.use_name(text, at, UseKind::Value, Link::FieldOf { of: ty });
                             self.expr(name);
                         }
                     }

@@ -2,15 +2,14 @@
 
 mod imports;
 
-use tree_sitter::Node;
-
 use super::{Lower, UNKNOWN};
 use crate::facts::{DefId, Kind, NONE, Span, UseKind};
 use crate::rust::code::{
     Base, Expr, ExprId, GenericParam, Generics, Import, ItemKind, Link, Ns, Receiver, ScopeKind, TypeId, TypeRef,
 };
 use crate::rust::conditions::holds;
-use crate::rust::nodes::{F, K, field, kind};
+use crate::rust::nodes::{F, K};
+use crate::rust::syntax::Node;
 
 /// What stands before an item.
 #[derive(Clone, Debug, Default)]
@@ -28,11 +27,10 @@ impl Lower<'_, '_, '_> {
     pub fn list(&mut self, node: Node<'_>) -> Option<ExprId> {
         let mut before = Before::default();
         let mut tail = None;
-        let mut cursor = node.walk();
-        for child in node.named_children(&mut cursor) {
-            match kind(child) {
+        for child in node.named_children() {
+            match child.kind() {
                 K::LineComment | K::BlockComment => {
-                    if field(child, F::Doc).is_some() {
+                    if child.field(F::Doc).is_some() {
                         let span = self.span(child);
                         let doc = before.doc.get_or_insert(span);
                         doc.end = span.end;
@@ -67,7 +65,7 @@ impl Lower<'_, '_, '_> {
     }
 
     fn attribute(&mut self, node: Node<'_>, before: &mut Before) {
-        let text = self.text(node);
+        let text = node.text();
         let inner: String = text
             .trim_start_matches("#[")
             .trim_end_matches(']')
@@ -99,7 +97,7 @@ impl Lower<'_, '_, '_> {
 
     /// Walks an item; returns false if the node is none.
     fn item(&mut self, node: Node<'_>, before: &Before) -> bool {
-        match kind(node) {
+        match node.kind() {
             K::ModItem => self.module(node, before),
             K::StructItem => self.record(node, Kind::Struct, before),
             K::UnionItem => self.record(node, Kind::Union, before),
@@ -113,7 +111,7 @@ impl Lower<'_, '_, '_> {
             K::UseDeclaration => self.use_declaration(node),
             K::ExternCrate => self.extern_crate(node),
             K::ForeignModItem => {
-                if let Some(body) = field(node, F::Body) {
+                if let Some(body) = node.field(F::Body) {
                     self.list(body);
                 }
             }
@@ -124,10 +122,9 @@ impl Lower<'_, '_, '_> {
 
     /// Completes what all definitions have.
     fn complete(&mut self, def: DefId, node: Node<'_>, before: &Before, head: Option<u32>) {
-        let public = self
-            .children(node)
-            .first()
-            .is_some_and(|child| kind(*child) == K::VisibilityModifier);
+        let public = node
+            .first_child()
+            .is_some_and(|child| child.kind() == K::VisibilityModifier);
         let start = self.span(node).start;
         if let Some(entry) = self.facts.def_mut(def) {
             entry.public = public || before.exported;
@@ -140,9 +137,9 @@ impl Lower<'_, '_, '_> {
     }
 
     fn module(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let def = self.define(name, node, Kind::Module, true);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         let path = before.path.as_ref().map_or(NONE, |path| self.facts.name(path));
         let inner = if body.is_some() {
@@ -168,13 +165,13 @@ impl Lower<'_, '_, '_> {
         let mut generics = Generics::default();
         self.within(scope, |s| {
             let mut nodes = Vec::new();
-            if let Some(list) = field(node, F::TypeParameters) {
-                for child in s.children(list) {
-                    let constant = kind(child) == K::ConstParameter;
-                    if constant || kind(child) == K::TypeParameter {
-                        let Some(name) = field(child, F::Name) else { continue };
-                        let text = s.text(name);
-                        let name = s.facts.name(&text);
+            if let Some(list) = node.field(F::TypeParameters) {
+                for child in list.children() {
+                    let constant = child.kind() == K::ConstParameter;
+                    if constant || child.kind() == K::TypeParameter {
+                        let Some(name) = child.field(F::Name) else { continue };
+                        let text = name.text();
+                        let name = s.facts.name(text);
                         generics.params.push(GenericParam {
                             name,
                             constant,
@@ -190,24 +187,28 @@ impl Lower<'_, '_, '_> {
             // Bounds may mention any parameter, so the names come first.
             s.item_mut(def).generics = Some(Box::new(generics.clone()));
             for (at, child) in nodes.into_iter().enumerate() {
-                generics.params[at].bounds = field(child, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
-                if let Some(ty) = field(child, F::Type) {
+                generics.params[at].bounds = child.field(F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                if let Some(ty) = child.field(F::Type) {
                     s.ty(ty);
                 }
-                if let Some(default) = field(child, F::DefaultType) {
+                if let Some(default) = child.field(F::DefaultType) {
                     generics.params[at].default = s.ty(default);
                 }
             }
-            for child in s.children(node) {
-                if kind(child) != K::WhereClause {
+            for child in node.children() {
+                if child.kind() != K::WhereClause {
                     continue;
                 }
-                for predicate in s.children(child) {
-                    let Some(left) = field(predicate, F::Left) else {
+                for predicate in child.children() {
+                    let Some(left) = predicate.field(F::Left) else {
                         continue;
                     };
-                    let subject = if kind(left) == K::Lifetime { UNKNOWN } else { s.ty(left) };
-                    let bounds = field(predicate, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                    let subject = if left.kind() == K::Lifetime {
+                        UNKNOWN
+                    } else {
+                        s.ty(left)
+                    };
+                    let bounds = predicate.field(F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
                     generics.wheres.push((subject, bounds));
                 }
             }
@@ -217,9 +218,9 @@ impl Lower<'_, '_, '_> {
     }
 
     fn record(&mut self, node: Node<'_>, what: Kind, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let def = self.define(name, node, what, true);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         self.inside(def, |s| {
             s.generics(def, node);
@@ -234,10 +235,9 @@ impl Lower<'_, '_, '_> {
         let Some(body) = body else { return Box::default() };
         let mut tuple = Vec::new();
         let mut doc = Before::default();
-        let mut cursor = body.walk();
-        for child in body.named_children(&mut cursor) {
-            match kind(child) {
-                K::LineComment | K::BlockComment if field(child, F::Doc).is_some() => {
+        for child in body.named_children() {
+            match child.kind() {
+                K::LineComment | K::BlockComment if child.field(F::Doc).is_some() => {
                     let span = self.span(child);
                     doc.doc.get_or_insert(span).end = span.end;
                 }
@@ -245,13 +245,13 @@ impl Lower<'_, '_, '_> {
                 K::AttributeItem | K::VisibilityModifier => {}
                 K::FieldDeclaration => {
                     let given = std::mem::take(&mut doc);
-                    let Some(name) = field(child, F::Name) else { continue };
+                    let Some(name) = child.field(F::Name) else { continue };
                     let def = self.define(name, child, Kind::Field, false);
                     self.complete(def, child, &given, None);
-                    let ty = self.inside(def, |s| field(child, F::Type).map_or(UNKNOWN, |ty| s.ty(ty)));
+                    let ty = self.inside(def, |s| child.field(F::Type).map_or(UNKNOWN, |ty| s.ty(ty)));
                     self.item_mut(def).kind = ItemKind::Typed { ty };
                 }
-                _ if kind(body) == K::OrderedFields => {
+                _ if body.kind() == K::OrderedFields => {
                     let ty = self.ty(child);
                     tuple.push(ty);
                 }
@@ -262,9 +262,9 @@ impl Lower<'_, '_, '_> {
     }
 
     fn enumeration(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let def = self.define(name, node, Kind::Enum, true);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         self.inside(def, |s| {
             s.generics(def, node);
@@ -272,25 +272,24 @@ impl Lower<'_, '_, '_> {
             s.within(inner, |s| {
                 let mut doc = Before::default();
                 let Some(body) = body else { return };
-                let mut cursor = body.walk();
-                for child in body.named_children(&mut cursor) {
-                    match kind(child) {
-                        K::LineComment | K::BlockComment if field(child, F::Doc).is_some() => {
+                for child in body.named_children() {
+                    match child.kind() {
+                        K::LineComment | K::BlockComment if child.field(F::Doc).is_some() => {
                             let span = s.span(child);
                             doc.doc.get_or_insert(span).end = span.end;
                         }
                         K::EnumVariant => {
                             let given = std::mem::take(&mut doc);
-                            let Some(name) = field(child, F::Name) else { continue };
+                            let Some(name) = child.field(F::Name) else { continue };
                             let variant = s.define(name, child, Kind::EnumMember, false);
                             s.complete(variant, child, &given, None);
                             let outer = s.facts.def_ref(def).is_some_and(|d| d.public);
                             if let Some(entry) = s.facts.def_mut(variant) {
                                 entry.public = outer;
                             }
-                            let tuple = s.inside(variant, |s| s.record_body(field(child, F::Body)));
+                            let tuple = s.inside(variant, |s| s.record_body(child.field(F::Body)));
                             s.item_mut(variant).kind = ItemKind::Record { tuple };
-                            if let Some(value) = field(child, F::Value) {
+                            if let Some(value) = child.field(F::Value) {
                                 s.inside(variant, |s| s.expr(value));
                             }
                         }
@@ -302,15 +301,15 @@ impl Lower<'_, '_, '_> {
     }
 
     fn trait_item(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let def = self.define(name, node, Kind::Trait, true);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         self.inside(def, |s| {
             s.generics(def, node);
             let inner = s.item_mut(def).inner;
             s.within(inner, |s| {
-                let supers = field(node, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                let supers = node.field(F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
                 s.item_mut(def).kind = ItemKind::Trait { supers };
                 if let Some(body) = body {
                     s.list(body);
@@ -320,17 +319,17 @@ impl Lower<'_, '_, '_> {
     }
 
     fn implementation(&mut self, node: Node<'_>, before: &Before) {
-        let Some(target) = field(node, F::Type) else { return };
+        let Some(target) = node.field(F::Type) else { return };
         let name = last_name(target).unwrap_or(target);
         let def = self.define(name, node, Kind::Impl, false);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         self.code.scopes[self.scope as usize].items.push(def);
         self.inside(def, |s| {
             s.generics(def, node);
             let inner = s.item_mut(def).inner;
             s.within(inner, |s| {
-                let of = field(node, F::Trait).map_or(NONE, |t| s.ty(t));
+                let of = node.field(F::Trait).map_or(NONE, |t| s.ty(t));
                 let ty = s.ty(target);
                 s.item_mut(def).kind = ItemKind::Impl { ty, of };
                 if let Some(body) = body {
@@ -341,10 +340,10 @@ impl Lower<'_, '_, '_> {
     }
 
     fn function(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
-        let parameters = field(node, F::Parameters);
+        let Some(name) = node.field(F::Name) else { return };
+        let parameters = node.field(F::Parameters);
         let receiver = parameters.map_or(Receiver::None, |list| {
-            let receivers = self.children(list).into_iter().map(|p| self.receiver(p));
+            let receivers = list.children().map(|p| self.receiver(p));
             receivers.max_by_key(|r| *r != Receiver::None).unwrap_or(Receiver::None)
         });
         let holder = if matches!(self.code.scopes[self.scope as usize].kind, ScopeKind::Item(_)) {
@@ -359,15 +358,15 @@ impl Lower<'_, '_, '_> {
             _ => Kind::Function,
         };
         let def = self.define(name, node, what, true);
-        let body = field(node, F::Body);
+        let body = node.field(F::Body);
         self.complete(def, node, before, body.map(|b| self.span(b).start));
         self.inside(def, |s| {
             s.generics(def, node);
             let inner = s.item_mut(def).inner;
             s.within(inner, |s| {
                 let mut params = Vec::new();
-                for parameter in parameters.map(|list| s.children(list)).unwrap_or_default() {
-                    match kind(parameter) {
+                for parameter in parameters.into_iter().flat_map(Node::children) {
+                    match parameter.kind() {
                         K::SelfParameter => {
                             let mut value = s.push_expr(Expr::SelfValue(inner));
                             if s.receiver(parameter) != Receiver::Value {
@@ -376,12 +375,12 @@ impl Lower<'_, '_, '_> {
                             s.bind("self", value);
                         }
                         K::Parameter => {
-                            let ty = field(parameter, F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
+                            let ty = parameter.field(F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
                             let value = s.push_expr(Expr::Typed(ty));
-                            let Some(pattern) = field(parameter, F::Pattern) else {
+                            let Some(pattern) = parameter.field(F::Pattern) else {
                                 continue;
                             };
-                            if kind(pattern) == K::SelfKeyword {
+                            if pattern.kind() == K::SelfKeyword {
                                 s.bind("self", value);
                             } else {
                                 s.pattern(pattern, value);
@@ -395,7 +394,7 @@ impl Lower<'_, '_, '_> {
                         }
                     }
                 }
-                let ret = field(node, F::ReturnType).map_or(NONE, |ty| s.ty(ty));
+                let ret = node.field(F::ReturnType).map_or(NONE, |ty| s.ty(ty));
                 let params = params.into_boxed_slice();
                 s.item_mut(def).kind = ItemKind::Fn {
                     params: params.clone(),
@@ -418,28 +417,26 @@ impl Lower<'_, '_, '_> {
 
     /// Tells how a parameter takes the receiver, if it is one.
     fn receiver(&self, parameter: Node<'_>) -> Receiver {
-        let text = self.text(parameter);
-        match kind(parameter) {
+        let text = parameter.text();
+        match parameter.kind() {
             K::SelfParameter if !text.starts_with('&') => Receiver::Value,
-            K::SelfParameter if self.children(parameter).iter().any(|c| kind(*c) == K::MutableSpecifier) => {
-                Receiver::Mutable
-            }
+            K::SelfParameter if parameter.children().any(|c| c.kind() == K::MutableSpecifier) => Receiver::Mutable,
             K::SelfParameter => Receiver::Shared,
-            K::Parameter if field(parameter, F::Pattern).is_some_and(|p| kind(p) == K::SelfKeyword) => Receiver::Value,
+            K::Parameter if parameter.field(F::Pattern).is_some_and(|p| p.kind() == K::SelfKeyword) => Receiver::Value,
             _ => Receiver::None,
         }
     }
 
     fn constant(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
-        let what = if kind(node) == K::StaticItem {
+        let Some(name) = node.field(F::Name) else { return };
+        let what = if node.kind() == K::StaticItem {
             Kind::StaticVariable
         } else {
             Kind::Constant
         };
-        let value = field(node, F::Value);
-        if self.text(name) == "_" {
-            let ty = field(node, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+        let value = node.field(F::Value);
+        if name.text() == "_" {
+            let ty = node.field(F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
             let _ = ty;
             let owner = self.owner;
             self.inside(owner, |s| value.map(|value| s.expr(value)));
@@ -448,7 +445,7 @@ impl Lower<'_, '_, '_> {
         let def = self.define(name, node, what, true);
         self.complete(def, node, before, value.map(|v| self.span(v).start));
         self.inside(def, |s| {
-            let ty = field(node, F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
+            let ty = node.field(F::Type).map_or(UNKNOWN, |ty| s.ty(ty));
             s.item_mut(def).kind = ItemKind::Typed { ty };
             if let Some(value) = value {
                 s.expr(value);
@@ -457,7 +454,7 @@ impl Lower<'_, '_, '_> {
     }
 
     fn alias(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let in_item = matches!(self.code.scopes[self.scope as usize].kind, ScopeKind::Item(_));
         let what = if in_item { Kind::AssociatedType } else { Kind::TypeAlias };
         let def = self.define(name, node, what, true);
@@ -466,29 +463,32 @@ impl Lower<'_, '_, '_> {
             s.generics(def, node);
             let inner = s.item_mut(def).inner;
             s.within(inner, |s| {
-                let bounds = field(node, F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
-                let ty = field(node, F::Type).map_or(NONE, |ty| s.ty(ty));
+                let bounds = node.field(F::Bounds).map(|b| s.bounds(b)).unwrap_or_default();
+                let ty = node.field(F::Type).map_or(NONE, |ty| s.ty(ty));
                 s.item_mut(def).kind = ItemKind::Alias { ty, bounds };
             });
         });
     }
 
     fn macro_definition(&mut self, node: Node<'_>, before: &Before) {
-        let Some(name) = field(node, F::Name) else { return };
+        let Some(name) = node.field(F::Name) else { return };
         let def = self.define(name, node, Kind::Macro, true);
         self.complete(def, node, before, None);
         let body = self.shifted(name.end_byte(), node.end_byte());
-        let text = self.source.get(name.end_byte()..node.end_byte()).unwrap_or_default();
+        let text = node
+            .whole_text()
+            .get(name.end_byte()..node.end_byte())
+            .unwrap_or_default();
         let rules = super::rules::rules(text);
-        let name = self.text(name);
-        self.macros.insert(name, rules);
+        let name = name.text();
+        self.macros.insert(name.to_owned(), rules);
         self.facts.opaque(body);
         self.inside(def, |s| s.dollar_paths(node));
     }
 
     /// Notes `$crate::a::b` inside a macro's body: what any expansion reaches.
     fn dollar_paths(&mut self, node: Node<'_>) {
-        let text = self.text(node);
+        let text = node.text();
         let start = node.start_byte();
         for (found, _) in text.match_indices("$crate::") {
             let mut at = found + "$crate::".len();
@@ -525,9 +525,9 @@ impl Lower<'_, '_, '_> {
 
     /// Walks the types inside a node that is no type itself.
     fn stray_types(&mut self, node: Node<'_>) {
-        for child in self.children(node) {
+        for child in node.children() {
             if matches!(
-                kind(child),
+                child.kind(),
                 K::TypeIdentifier | K::GenericType | K::ScopedTypeIdentifier
             ) {
                 self.ty(child);
@@ -543,12 +543,12 @@ impl Lower<'_, '_, '_> {
 
 /// Returns the node of the last name of a type: what an implementation is called by.
 fn last_name(node: Node<'_>) -> Option<Node<'_>> {
-    match kind(node) {
+    match node.kind() {
         K::TypeIdentifier | K::Identifier | K::PrimitiveType => Some(node),
-        K::GenericType | K::ReferenceType | K::PointerType => field(node, F::Type).and_then(last_name),
-        K::ScopedTypeIdentifier => field(node, F::Name),
-        K::ArrayType => field(node, F::Element).and_then(last_name),
-        K::DynamicType => field(node, F::Trait).and_then(last_name),
+        K::GenericType | K::ReferenceType | K::PointerType => node.field(F::Type).and_then(last_name),
+        K::ScopedTypeIdentifier => node.field(F::Name),
+        K::ArrayType => node.field(F::Element).and_then(last_name),
+        K::DynamicType => node.field(F::Trait).and_then(last_name),
         _ => None,
     }
 }

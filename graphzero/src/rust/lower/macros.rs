@@ -4,7 +4,7 @@
 //! and a list of statements or items. The first without a syntax error is walked as code. What fits none is read token
 //! by token: paths and calls are noted, and every word counts as opaque, because an expansion may define anything.
 
-use tree_sitter::{Node, Tree};
+use tree_sitter::Tree;
 
 use super::shape::{self, Reading, Shape};
 use super::tokens;
@@ -14,7 +14,8 @@ use crate::facts::{Kind, UseKind};
 use crate::language::Lang;
 use crate::rust::RustLanguage;
 use crate::rust::code::{Base, Expr, ExprId, Link, Ns, Prim, TypeRef};
-use crate::rust::nodes::{F, K, field, kind};
+use crate::rust::nodes::{F, K, symbol};
+use crate::rust::syntax::{Node, Syntax};
 
 /// Longest arguments that are parsed a second time, in bytes.
 const MAX_ARGUMENTS: usize = 256 << 10;
@@ -22,18 +23,15 @@ const MAX_ARGUMENTS: usize = 256 << 10;
 impl Lower<'_, '_, '_> {
     /// Walks a macro invocation and returns its value.
     pub fn macro_call(&mut self, node: Node<'_>, _item: bool) -> ExprId {
-        let Some(head) = field(node, F::Macro) else {
+        let Some(head) = node.field(F::Macro) else {
             return UNKNOWN;
         };
         self.path(head, Ns::Macro, UseKind::Macro);
-        let text = self.text(head);
-        let name = text.rsplit("::").next().unwrap_or_default().to_owned();
-        let tree = self
-            .children(node)
-            .into_iter()
-            .find(|child| kind(*child) == K::TokenTree);
+        let text = head.text();
+        let name = text.rsplit("::").next().unwrap_or_default();
+        let tree = node.children().find(|child| child.kind() == K::TokenTree);
         let Some(tree) = tree else { return UNKNOWN };
-        let named = self.named_by_macro(&name, node, tree);
+        let named = self.named_by_macro(name, node, tree);
         let args = match named[..] {
             // What a call gives to the one function it makes lies in that function.
             [function]
@@ -42,17 +40,17 @@ impl Lower<'_, '_, '_> {
                     .def_ref(function)
                     .is_some_and(|def| def.kind == Kind::Function) =>
             {
-                self.inside(function, |s| s.macro_arguments(&name, tree))
+                self.inside(function, |s| s.macro_arguments(name, tree))
             }
-            _ => self.macro_arguments(&name, tree),
+            _ => self.macro_arguments(name, tree),
         };
-        self.macro_value(&name, args)
+        self.macro_value(name, args)
     }
 
     /// Defines the items whose names stand among the arguments of a macro of this file.
     fn named_by_macro(&mut self, name: &str, node: Node<'_>, tree: Node<'_>) -> Vec<u32> {
-        let (start, end) = (tree.start_byte() + 1, tree.end_byte().saturating_sub(1));
-        let Some(content) = self.source.get(start..end).filter(|_| self.macros.contains_key(name)) else {
+        let start = tree.start_byte() + 1;
+        let Some(content) = inside(tree).filter(|_| self.macros.contains_key(name)) else {
             return Vec::new();
         };
         let found = super::rules::defined(&self.macros, name, &super::rules::tokens(content));
@@ -74,13 +72,10 @@ impl Lower<'_, '_, '_> {
     }
 
     pub fn macro_arguments(&mut self, name: &str, tree: Node<'_>) -> Vec<ExprId> {
-        let (start, end) = (tree.start_byte() + 1, tree.end_byte().saturating_sub(1));
-        let Some(content) = self.source.get(start..end).map(str::to_owned) else {
+        let start = tree.start_byte() + 1;
+        let Some(content) = inside(tree).filter(|content| !content.trim().is_empty()) else {
             return Vec::new();
         };
-        if content.trim().is_empty() {
-            return Vec::new();
-        }
         if content.len() > MAX_ARGUMENTS || self.depth > 200 {
             self.tokens(tree);
             return Vec::new();
@@ -96,14 +91,13 @@ impl Lower<'_, '_, '_> {
             "macro_rules" => &[],
             _ => &[Reading::Arguments, Reading::Statements, Reading::Array],
         };
-        let mut cursor = tree.walk();
-        let mut inside: Vec<Node<'_>> = tree.children(&mut cursor).filter(|n| !tokens::is_comment(*n)).collect();
+        let mut inside: Vec<Node<'_>> = tree.all_children().filter(|n| !n.is_comment()).collect();
         inside.pop();
         inside.drain(..inside.len().min(1));
         let array = readings.first() == Some(&Reading::Array);
         if (array || readings.first() == Some(&Reading::Arguments))
             && self.macro_names.is_empty()
-            && let Some(list) = tokens::read(&inside, &self.source, !array, |name| self.macros.contains_key(name))
+            && let Some(list) = tokens::read(&inside, !array, |name| self.macros.contains_key(name))
         {
             // Most calls of `println!` and `assert!` need no second parse.
             let values = self.token_list(&list, !array);
@@ -113,24 +107,24 @@ impl Lower<'_, '_, '_> {
                 values
             };
         }
-        let shape = Shape::of(&inside, self.source.as_bytes());
+        let shape = Shape::of(&inside);
         let fits = |reading: Reading| {
             // An array without a semicolon is a list of expressions like any other, which was tried before it.
             shape.fits(reading) && (reading != Reading::Array || name == "vec" || shape.repeats())
         };
         for reading in readings.iter().copied().filter(|&reading| fits(reading)) {
-            if let Some((source, prefix, parsed)) = self.reparse(&content, reading, false) {
-                return self.walk_reading(reading, source, start as i64 - prefix as i64, &parsed);
+            if let Some((source, prefix, parsed)) = self.reparse(content, reading, false) {
+                return self.walk_reading(reading, &source, start as i64 - prefix as i64, &parsed);
             }
         }
-        if shape::words_of_items(&content) {
+        if shape::words_of_items(tree) {
             // Lines with marks of the macro's own (`@section private`) stand among items; items with other marks among them
             // are still items.
-            for text in unmarked(&content).into_iter().chain([content]) {
+            for text in unmarked(content).into_iter().chain([content.to_owned()]) {
                 if let Some((source, prefix, parsed)) = self.reparse(&text, Reading::Statements, true) {
                     let span = self.span(tree);
                     self.facts.opaque(span);
-                    return self.walk_reading(Reading::Statements, source, start as i64 - prefix as i64, &parsed);
+                    return self.walk_reading(Reading::Statements, &source, start as i64 - prefix as i64, &parsed);
                 }
             }
         }
@@ -140,27 +134,7 @@ impl Lower<'_, '_, '_> {
 
     /// Parses arguments in one reading; returns the text, how much of it stands before the arguments, and the tree.
     fn reparse(&mut self, content: &str, reading: Reading, tolerant: bool) -> Option<(String, usize, Tree)> {
-        let (prefix, suffix) = match reading {
-            // The grammar takes statements outside functions: the less stands around, the sooner it is parsed.
-            Reading::Arguments => ("f(", ");"),
-            Reading::Array => ("[", "];"),
-            Reading::Match => ("match ", "=>{}};"),
-            Reading::Statements => ("fn _(){", "\n}"),
-        };
-        let mut source = String::with_capacity(prefix.len() + content.len() + suffix.len());
-        source.push_str(prefix);
-        if let Reading::Match = reading {
-            let comma = top_level_comma(content)?;
-            let pattern = content[comma + 1..].trim_end();
-            let pattern = pattern.strip_suffix(',').unwrap_or(pattern);
-            source.push_str(&content[..comma]);
-            // One byte for another: places stay what they are.
-            source.push('{');
-            source.push_str(pattern);
-        } else {
-            source.push_str(content);
-        }
-        source.push_str(suffix);
+        let (source, before) = written(content, reading)?;
         let (language, bytes) = (&RustLanguage, source.as_bytes());
         let parsed = if tolerant {
             let tree = self.parsing.parse(language, Lang::Rust, bytes);
@@ -169,7 +143,7 @@ impl Lower<'_, '_, '_> {
             self.parsing.parse_clean(language, Lang::Rust, bytes)
         };
         match parsed {
-            Ok(tree) => tree.map(|tree| (source, prefix.len(), tree)),
+            Ok(tree) => tree.map(|tree| (source, before, tree)),
             Err(error) => {
                 self.failed.get_or_insert(error);
                 None
@@ -177,31 +151,30 @@ impl Lower<'_, '_, '_> {
         }
     }
 
-    fn walk_reading(&mut self, reading: Reading, source: String, shift: i64, tree: &Tree) -> Vec<ExprId> {
-        let outer = std::mem::replace(&mut self.source, source);
-        let outer_shift = self.shift;
+    fn walk_reading(&mut self, reading: Reading, source: &str, shift: i64, tree: &Tree) -> Vec<ExprId> {
+        let syntax = Syntax::new(source, tree);
+        let root = syntax.root();
         self.shift += shift;
         let mut values = Vec::new();
         if let Reading::Statements = reading {
-            let function = tree.root_node().named_child(0);
-            let body = function.and_then(|function| field(function, F::Body));
+            let function = root.named_children().next();
+            let body = function.and_then(|function| function.field(F::Body));
             self.bound(|s| body.map(|body| s.list(body)));
         } else {
-            let inner = self.children(tree.root_node()).first().copied();
+            let inner = root.first_child();
             let inner = inner.map(|n| {
-                if kind(n) == K::ExpressionStatement {
-                    n.named_child(0).unwrap_or(n)
+                if n.kind() == K::ExpressionStatement {
+                    n.named_children().next().unwrap_or(n)
                 } else {
                     n
                 }
             });
             match (reading, inner) {
                 (Reading::Arguments, Some(call)) => {
-                    for argument in field(call, F::Arguments)
-                        .map(|list| self.children(list))
-                        .unwrap_or_default()
-                    {
-                        values.push(self.macro_argument(argument));
+                    for argument in call.children_in(F::Arguments) {
+                        if argument.kind() != K::AttributeItem {
+                            values.push(self.macro_argument(argument));
+                        }
                     }
                 }
                 (Reading::Match, Some(expression)) => {
@@ -211,22 +184,21 @@ impl Lower<'_, '_, '_> {
                 _ => {}
             }
         }
-        self.source = outer;
-        self.shift = outer_shift;
+        self.shift -= shift;
         values
     }
 
     /// Walks one argument. `name = value` names a parameter of the macro, not a variable.
     pub fn macro_argument(&mut self, node: Node<'_>) -> ExprId {
-        if kind(node) == K::AssignmentExpression
-            && let (Some(left), Some(right)) = (field(node, F::Left), field(node, F::Right))
-            && kind(left) == K::Identifier
+        if node.kind() == K::AssignmentExpression
+            && let (Some(left), Some(right)) = (node.field(F::Left), node.field(F::Right))
+            && left.kind() == K::Identifier
         {
             return self.expr(right);
         }
-        let name = match kind(node) {
+        let name = match node.kind() {
             K::Identifier => {
-                let text = self.text(node);
+                let text = node.text();
                 self.local(text.trim_start_matches("r#")).is_none()
                     && !self.macro_names.contains(&self.span(node).start)
             }
@@ -271,40 +243,39 @@ impl Lower<'_, '_, '_> {
         let mut leaves = Vec::new();
         let mut stack = vec![tree];
         while let Some(node) = stack.pop() {
-            if node.child_count() == 0 || matches!(kind(node), K::StringLiteral | K::RawStringLiteral) {
+            if node.is_leaf() {
                 leaves.push(node);
             } else {
-                let mut cursor = node.walk();
-                let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+                let children: Vec<Node<'_>> = node.all_children().collect();
                 stack.extend(children.into_iter().rev());
             }
         }
         let mut base: Option<Base> = None;
         for at in 0..leaves.len() {
             let node = leaves[at];
-            let before = at.checked_sub(1).map(|i| self.text(leaves[i])).unwrap_or_default();
-            let after = leaves.get(at + 1).map(|n| self.text(*n)).unwrap_or_default();
+            let before = at.checked_sub(1).map(|i| leaves[i].text()).unwrap_or_default();
+            let after = leaves.get(at + 1).map(|n| n.text()).unwrap_or_default();
             let joined = before == "::";
-            let found = match kind(node) {
+            let found = match node.kind() {
                 K::Crate => Some(Base::Crate),
                 K::SelfKeyword if after == "::" => Some(Base::Module(0)),
                 K::Super => Some(Base::Module(1)),
                 K::Identifier if self.macro_names.contains(&self.span(node).start) => None,
                 K::Identifier => {
-                    let text = self.text(node);
+                    let text = node.text();
                     if before == "." {
                         if after == "(" {
                             let link = Link::Method {
                                 recv: UNKNOWN,
                                 scope: self.scope,
                             };
-                            self.use_name(&text, self.span(node).start, UseKind::Call, link);
+                            self.use_name(text, self.span(node).start, UseKind::Call, link);
                         } else {
                             let at = self.span(node).start;
-                            self.use_name(&text, at, UseKind::Value, Link::Field { recv: UNKNOWN });
+                            self.use_name(text, at, UseKind::Value, Link::Field { recv: UNKNOWN });
                         }
                         None
-                    } else if before == "$" || (!joined && after != "::" && self.local(&text).is_some()) {
+                    } else if before == "$" || (!joined && after != "::" && self.local(text).is_some()) {
                         None
                     } else if text == "Self" {
                         Some(Base::SelfType)
@@ -316,7 +287,7 @@ impl Lower<'_, '_, '_> {
                         } else {
                             Ns::Argument
                         };
-                        let use_kind = match after.as_str() {
+                        let use_kind = match after {
                             "(" => UseKind::Call,
                             "!" => UseKind::Macro,
                             _ => UseKind::Value,
@@ -331,11 +302,43 @@ impl Lower<'_, '_, '_> {
                 }
                 _ => None,
             };
-            if found.is_some() || before != "::" && self.text(node) != "::" {
+            if found.is_some() || before != "::" && node.text() != "::" {
                 base = found;
             }
         }
     }
+}
+
+/// Writes arguments as what one reading takes them for; returns the text, and how much of it stands before them.
+pub fn written(content: &str, reading: Reading) -> Option<(String, usize)> {
+    let (prefix, suffix) = match reading {
+        // The grammar takes statements outside functions: the less stands around, the sooner it is parsed.
+        Reading::Arguments => ("f(", ");"),
+        Reading::Array => ("[", "];"),
+        Reading::Match => ("match ", "=>{}};"),
+        Reading::Statements => ("fn _(){", "\n}"),
+    };
+    let mut source = String::with_capacity(prefix.len() + content.len() + suffix.len());
+    source.push_str(prefix);
+    if let Reading::Match = reading {
+        let comma = top_level_comma(content)?;
+        let pattern = content[comma + 1..].trim_end();
+        let pattern = pattern.strip_suffix(',').unwrap_or(pattern);
+        source.push_str(&content[..comma]);
+        // One byte for another: places stay what they are.
+        source.push('{');
+        source.push_str(pattern);
+    } else {
+        source.push_str(content);
+    }
+    source.push_str(suffix);
+    Some((source, prefix.len()))
+}
+
+/// Returns what stands between the delimiters of a group.
+fn inside(tree: Node<'_>) -> Option<&str> {
+    let text = tree.text();
+    text.get(1..text.len().saturating_sub(1))
 }
 
 /// Blanks the lines that begin with `@` and a name; returns nothing if there are none.
@@ -356,17 +359,17 @@ fn unmarked(text: &str) -> Option<String> {
 
 /// Tells whether a list of statements holds items, and little that is wrong.
 fn mostly_items(tree: &Tree) -> bool {
-    let Some(body) = tree
-        .root_node()
+    let root = tree.root_node();
+    let Some(body) = root
         .named_child(0)
-        .and_then(|function| field(function, F::Body))
+        .and_then(|function| function.child_by_field_name("body"))
     else {
         return false;
     };
     let mut cursor = body.walk();
     let items = body.named_children(&mut cursor).any(|child| {
         matches!(
-            kind(child),
+            symbol(child.kind_id()).kind,
             K::TraitItem | K::StructItem | K::EnumItem | K::ImplItem | K::FunctionItem | K::ModItem | K::UnionItem
         )
     });

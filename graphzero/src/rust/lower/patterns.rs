@@ -1,11 +1,10 @@
 //! Patterns: what they bind, and the names they mention.
 
-use tree_sitter::Node;
-
 use super::{Lower, UNKNOWN};
 use crate::facts::UseKind;
 use crate::rust::code::{Expr, ExprId, Link, Ns, Part};
-use crate::rust::nodes::{F, K, field, kind};
+use crate::rust::nodes::{F, K};
+use crate::rust::syntax::Node;
 
 impl Lower<'_, '_, '_> {
     /// Walks a pattern that is matched against a value.
@@ -14,9 +13,9 @@ impl Lower<'_, '_, '_> {
     }
 
     fn pattern_inner(&mut self, node: Node<'_>, value: ExprId) {
-        match kind(node) {
+        match node.kind() {
             K::Identifier => {
-                let text = self.text(node);
+                let text = node.text();
                 // Constants, unit structs and variants begin with a capital letter; bindings do not.
                 if text.chars().next().is_some_and(char::is_uppercase) {
                     self.path(node, Ns::Value, UseKind::Value);
@@ -29,8 +28,8 @@ impl Lower<'_, '_, '_> {
             }
             K::TuplePattern => {
                 let mut known = true;
-                for (index, child) in self.children(node).into_iter().enumerate() {
-                    if kind(child) == K::RemainingField {
+                for (index, child) in node.children().enumerate() {
+                    if child.kind() == K::RemainingField {
                         known = false;
                         continue;
                     }
@@ -48,40 +47,37 @@ impl Lower<'_, '_, '_> {
             K::TupleStructPattern => self.tuple_struct(node, value),
             K::StructPattern => self.struct_pattern(node, value),
             K::RefPattern | K::MutPattern => {
-                for child in self.children(node) {
-                    if kind(child) != K::MutableSpecifier {
+                for child in node.children() {
+                    if child.kind() != K::MutableSpecifier {
                         self.pattern(child, value);
                     }
                 }
             }
             K::ReferencePattern => {
                 let inner = self.push_expr(Expr::Deref(value));
-                for child in self.children(node) {
-                    if kind(child) != K::MutableSpecifier {
+                for child in node.children() {
+                    if child.kind() != K::MutableSpecifier {
                         self.pattern(child, inner);
                     }
                 }
             }
             K::CapturedPattern | K::OrPattern => {
-                for child in self.children(node) {
+                for child in node.children() {
                     self.pattern(child, value);
                 }
             }
             K::SlicePattern => {
                 let element = self.push_expr(Expr::Elem(value));
-                for child in self.children(node) {
+                for child in node.children() {
                     // `rest @ ..` is a slice of the same elements.
-                    let rest = kind(child) == K::CapturedPattern
-                        && self
-                            .children(child)
-                            .iter()
-                            .any(|inner| kind(*inner) == K::RemainingField);
+                    let rest = child.kind() == K::CapturedPattern
+                        && child.children().any(|inner| inner.kind() == K::RemainingField);
                     self.pattern(child, if rest { value } else { element });
                 }
             }
             K::RangePattern => {
-                for child in self.children(node) {
-                    if matches!(kind(child), K::Identifier | K::ScopedIdentifier) {
+                for child in node.children() {
+                    if matches!(child.kind(), K::Identifier | K::ScopedIdentifier) {
                         self.path(child, Ns::Value, UseKind::Value);
                     }
                 }
@@ -98,15 +94,15 @@ impl Lower<'_, '_, '_> {
     }
 
     fn tuple_struct(&mut self, node: Node<'_>, value: ExprId) {
-        let Some(head) = field(node, F::Type) else { return };
+        let Some(head) = node.field(F::Type) else { return };
         let ty = self.value_type(head);
         let mut known = true;
         let mut index = 0;
-        for child in self.children(node) {
+        for child in node.children() {
             if child.id() == head.id() {
                 continue;
             }
-            if kind(child) == K::RemainingField {
+            if child.kind() == K::RemainingField {
                 known = false;
                 continue;
             }
@@ -136,33 +132,33 @@ impl Lower<'_, '_, '_> {
     }
 
     fn struct_pattern(&mut self, node: Node<'_>, value: ExprId) {
-        let ty = field(node, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
-        for child in self.children(node) {
-            if kind(child) != K::FieldPattern {
+        let ty = node.field(F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+        for child in node.children() {
+            if child.kind() != K::FieldPattern {
                 continue;
             }
-            let Some(name) = field(child, F::Name) else { continue };
-            let (text, at) = (self.text(name), self.span(name).start);
-            if kind(name) == K::IntegerLiteral {
+            let Some(name) = child.field(F::Name) else { continue };
+            let (text, at) = (name.text(), self.span(name).start);
+            if name.kind() == K::IntegerLiteral {
                 let index = text.parse().unwrap_or(u32::MAX);
                 let part = self.push_expr(Expr::Part {
                     of: value,
                     ty,
                     part: Part::Index(index),
                 });
-                if let Some(pattern) = field(child, F::Pattern) {
+                if let Some(pattern) = child.field(F::Pattern) {
                     self.pattern(pattern, part);
                 }
                 continue;
             }
-            self.use_name(&text, at, UseKind::Value, Link::FieldOf { of: ty });
+            self.use_name(text, at, UseKind::Value, Link::FieldOf { of: ty });
             let id = self.facts.name(text.trim_start_matches("r#"));
             let part = self.push_expr(Expr::Part {
                 of: value,
                 ty,
                 part: Part::Name(id),
             });
-            match field(child, F::Pattern) {
+            match child.field(F::Pattern) {
                 Some(pattern) => self.pattern(pattern, part),
                 None => self.bind(text.trim_start_matches("r#"), part),
             }

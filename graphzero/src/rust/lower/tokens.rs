@@ -4,13 +4,12 @@
 //! read here from the token tree that the grammar gives, as the grammar would read their text; whatever else stands among
 //! the tokens makes the reader give up before it has noted anything, and the text is parsed.
 
-use tree_sitter::Node;
-
 use super::shape::soft_keyword;
 use super::{Lower, UNKNOWN};
 use crate::facts::UseKind;
 use crate::rust::code::{Base, Expr, ExprId, Ns, Prim};
-use crate::rust::nodes::{K, kind};
+use crate::rust::nodes::K;
+use crate::rust::syntax::Node;
 
 /// Groups nested deeper than this are parsed.
 const DEPTH: u32 = 64;
@@ -54,13 +53,12 @@ impl<'n> List<'n> {
 ///
 /// `named` tells the macros that the file itself defines: their calls may define items, so they are parsed.
 /// `arguments` may have names (`name = value`), as those of a call have not.
-pub fn read<'n>(tokens: &[Node<'n>], source: &str, arguments: bool, named: impl Fn(&str) -> bool) -> Option<List<'n>> {
-    let reader = Reader { source, named: &named };
+pub fn read<'n>(tokens: &[Node<'n>], arguments: bool, named: impl Fn(&str) -> bool) -> Option<List<'n>> {
+    let reader = Reader { named: &named };
     reader.list(tokens, arguments, 0).map(|(list, _)| list)
 }
 
 struct Reader<'s> {
-    source: &'s str,
     named: &'s dyn Fn(&str) -> bool,
 }
 
@@ -77,11 +75,11 @@ impl<'n> Cursor<'_, 'n> {
     }
 
     fn mark(&self) -> &'n str {
-        self.peek().map_or("", |node| node.kind())
+        self.peek().map_or("", Node::mark)
     }
 
     fn mark_after(&self) -> &'n str {
-        self.tokens.get(self.at + 1).map_or("", |node| node.kind())
+        self.tokens.get(self.at + 1).map_or("", |node| node.mark())
     }
 
     fn next(&mut self) -> Option<Node<'n>> {
@@ -92,13 +90,9 @@ impl<'n> Cursor<'_, 'n> {
 }
 
 impl Reader<'_> {
-    fn text(&self, node: Node<'_>) -> &str {
-        self.source.get(node.byte_range()).unwrap_or_default()
-    }
-
     /// Returns the bracket that a group begins with.
     fn bracket(&self, node: Node<'_>) -> Option<u8> {
-        (kind(node) == K::TokenTree).then(|| self.source.as_bytes().get(node.start_byte()).copied())?
+        (node.kind() == K::TokenTree).then(|| node.first_byte())
     }
 
     /// Reads expressions between commas; tells whether a comma ended them.
@@ -111,7 +105,7 @@ impl Reader<'_> {
         while cursor.peek().is_some() {
             let named = arguments && cursor.mark_after() == "=";
             if named {
-                if cursor.peek().map(kind) != Some(K::Identifier) {
+                if cursor.peek().map(Node::kind) != Some(K::Identifier) {
                     return None;
                 }
                 cursor.at += 2;
@@ -120,7 +114,7 @@ impl Reader<'_> {
             comma = false;
             match cursor.next() {
                 None => break,
-                Some(node) if node.kind() == "," => comma = true,
+                Some(node) if node.mark() == "," => comma = true,
                 Some(_) => return None,
             }
         }
@@ -129,8 +123,7 @@ impl Reader<'_> {
 
     /// Reads the inside of a group as a list.
     fn group<'n>(&self, group: Node<'n>, depth: u32) -> Option<(List<'n>, bool)> {
-        let mut cursor = group.walk();
-        let tokens: Vec<Node<'n>> = group.children(&mut cursor).filter(|node| !is_comment(*node)).collect();
+        let tokens: Vec<Node<'n>> = group.all_children().filter(|node| !node.is_comment()).collect();
         self.list(tokens.get(1..tokens.len().checked_sub(1)?)?, false, depth + 1)
     }
 
@@ -153,7 +146,7 @@ impl Reader<'_> {
             match cursor.mark() {
                 "&" => {
                     cursor.at += 1;
-                    if cursor.peek().map(kind) == Some(K::MutableSpecifier) {
+                    if cursor.peek().map(Node::kind) == Some(K::MutableSpecifier) {
                         cursor.at += 1;
                     }
                     wraps.push(Ast::Ref);
@@ -181,7 +174,7 @@ impl Reader<'_> {
                     cursor.at += 1;
                     let name = cursor.next()?;
                     let called = cursor.peek().and_then(|node| self.bracket(node)) == Some(b'(');
-                    value = match kind(name) {
+                    value = match name.kind() {
                         K::Identifier if cursor.mark() == "::" => return None,
                         K::Identifier if called => {
                             let (args, _) = self.group(cursor.next()?, cursor.depth)?;
@@ -189,7 +182,7 @@ impl Reader<'_> {
                         }
                         K::Identifier => Ast::Field(Box::new(value), name),
                         K::IntegerLiteral if !called => Ast::Field(Box::new(value), name),
-                        _ if name.kind() == "await" => Ast::Await(Box::new(value)),
+                        _ if name.mark() == "await" => Ast::Await(Box::new(value)),
                         _ => return None,
                     };
                 }
@@ -216,7 +209,7 @@ impl Reader<'_> {
 
     fn primary<'n>(&self, cursor: &mut Cursor<'_, 'n>) -> Option<Ast<'n>> {
         let node = cursor.next()?;
-        match kind(node) {
+        match node.kind() {
             K::StringLiteral
             | K::RawStringLiteral
             | K::CharLiteral
@@ -228,22 +221,22 @@ impl Reader<'_> {
                 let mut path = vec![node];
                 while cursor.mark() == "::" {
                     cursor.at += 1;
-                    path.push(cursor.next().filter(|name| kind(*name) == K::Identifier)?);
+                    path.push(cursor.next().filter(|name| name.kind() == K::Identifier)?);
                 }
                 if path
                     .iter()
-                    .any(|name| kind(*name) == K::Identifier && !self.is_name(self.text(*name)))
+                    .any(|name| name.kind() == K::Identifier && !self.is_name(name.text()))
                 {
                     return None;
                 }
                 if cursor.mark() == "!" {
                     cursor.at += 1;
-                    let name = path.last().map(|name| self.text(*name))?;
-                    let arguments = cursor.next().filter(|tree| kind(*tree) == K::TokenTree)?;
+                    let name = path.last().map(|name| name.text())?;
+                    let arguments = cursor.next().filter(|tree| tree.kind() == K::TokenTree)?;
                     return (!(self.named)(name)).then_some(Ast::Macro(path, arguments));
                 }
                 match path[..] {
-                    [name] => (kind(name) == K::Identifier).then_some(Ast::Leaf(name)),
+                    [name] => (name.kind() == K::Identifier).then_some(Ast::Leaf(name)),
                     _ => Some(Ast::Path(path)),
                 }
             }
@@ -267,13 +260,8 @@ impl Reader<'_> {
 
 /// Tells whether angle brackets on a level may be generics.
 fn generic(tokens: &[Node<'_>]) -> bool {
-    let any = |marks: &[&str]| tokens.iter().any(|token| marks.contains(&token.kind()));
+    let any = |marks: &[&str]| tokens.iter().any(|token| marks.contains(&token.mark()));
     any(&["<"]) && any(&[">", ">>"])
-}
-
-/// Tells whether a node is a comment.
-pub fn is_comment(node: Node<'_>) -> bool {
-    matches!(kind(node), K::LineComment | K::BlockComment)
 }
 
 /// Returns how strongly a binary operator binds, as in the grammar; all of them from the left.
@@ -313,9 +301,9 @@ impl Lower<'_, '_, '_> {
             Ast::Path(path) => self.token_value(path, Ns::Value, UseKind::Value),
             Ast::Macro(path, arguments) => {
                 self.token_path(path, Ns::Macro, UseKind::Macro);
-                let name = path.last().map(|name| self.text(*name)).unwrap_or_default();
-                let args = self.macro_arguments(&name, *arguments);
-                self.macro_value(&name, args)
+                let name = path.last().map(|name| name.text()).unwrap_or_default();
+                let args = self.macro_arguments(name, *arguments);
+                self.macro_value(name, args)
             }
             Ast::Call(callee, args) => {
                 let callee = match &**callee {
@@ -323,11 +311,11 @@ impl Lower<'_, '_, '_> {
                     Ast::Path(path) => self.token_value(path, Ns::Value, UseKind::Call),
                     other => self.token_expr(other),
                 };
-                self.call_of(callee, |s, _| s.token_exprs(args))
+                self.call_of(callee, |s| s.token_exprs(args))
             }
             Ast::Method(recv, name, args) => {
                 let recv = self.token_expr(recv);
-                self.method_of(recv, *name, None, |s, _| s.token_exprs(args))
+                self.method_of(recv, *name, None, |s| s.token_exprs(args))
             }
             Ast::Field(recv, name) => {
                 let recv = self.token_expr(recv);
@@ -390,9 +378,9 @@ impl Lower<'_, '_, '_> {
         let (last, before) = path.split_last()?;
         let mut base = Base::Lexical;
         for (at, segment) in before.iter().enumerate() {
-            base = match kind(*segment) {
+            base = match segment.kind() {
                 K::Crate => Base::Crate,
-                _ if at == 0 && self.text(*segment) == "Self" => Base::SelfType,
+                _ if at == 0 && segment.text() == "Self" => Base::SelfType,
                 _ => Base::Use(self.use_path(*segment, base, Ns::Type, UseKind::Type)),
             };
         }

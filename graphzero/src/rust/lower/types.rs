@@ -1,11 +1,10 @@
 //! Types, bounds and paths.
 
-use tree_sitter::Node;
-
 use super::{Lower, UNKNOWN};
 use crate::facts::{NONE, UseId, UseKind};
 use crate::rust::code::{Base, Ns, Prim, TypeId, TypeRef};
-use crate::rust::nodes::{F, K, field, kind};
+use crate::rust::nodes::{F, K};
+use crate::rust::syntax::Node;
 
 /// What a path came to: its last use, or a keyword that stands for a type or module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +22,8 @@ impl Lower<'_, '_, '_> {
     }
 
     fn ty_inner(&mut self, node: Node<'_>) -> TypeId {
-        let child = |s: &mut Self, f: F| field(node, f).map_or(UNKNOWN, |ty| s.ty(ty));
-        let ty = match kind(node) {
+        let child = |s: &mut Self, f: F| node.field(f).map_or(UNKNOWN, |ty| s.ty(ty));
+        let ty = match node.kind() {
             K::TypeIdentifier
             | K::Identifier
             | K::ScopedTypeIdentifier
@@ -36,9 +35,9 @@ impl Lower<'_, '_, '_> {
                 PathEnd::Base(Base::Type(ty)) => return ty,
                 PathEnd::Base(_) => TypeRef::Unknown,
             },
-            K::PrimitiveType => TypeRef::Prim(Prim::named(&self.text(node)).unwrap_or(Prim::Usize)),
+            K::PrimitiveType => TypeRef::Prim(Prim::named(node.text()).unwrap_or(Prim::Usize)),
             K::ReferenceType => {
-                let mutable = self.children(node).iter().any(|c| kind(*c) == K::MutableSpecifier);
+                let mutable = node.children().any(|c| c.kind() == K::MutableSpecifier);
                 let inner = child(self, F::Type);
                 if mutable {
                     TypeRef::RefMut(inner)
@@ -49,7 +48,7 @@ impl Lower<'_, '_, '_> {
             K::PointerType => TypeRef::Ptr(child(self, F::Type)),
             K::ArrayType => {
                 let element = child(self, F::Element);
-                match field(node, F::Length) {
+                match node.field(F::Length) {
                     Some(length) => {
                         self.expr(length);
                         TypeRef::Array(element)
@@ -61,7 +60,8 @@ impl Lower<'_, '_, '_> {
             K::UnitType => TypeRef::Tuple(Box::default()),
             K::NeverType => TypeRef::Never,
             K::AbstractType | K::DynamicType => {
-                let bounds = field(node, F::Trait)
+                let bounds = node
+                    .field(F::Trait)
                     .map(|bound| self.one_bound(bound))
                     .unwrap_or_default();
                 TypeRef::Bounds(bounds.into())
@@ -70,11 +70,11 @@ impl Lower<'_, '_, '_> {
             K::FunctionType => self.function_type(node),
             K::QualifiedType => {
                 let ty = child(self, F::Type);
-                let of = field(node, F::Alias).map_or(NONE, |of| self.ty(of));
+                let of = node.field(F::Alias).map_or(NONE, |of| self.ty(of));
                 TypeRef::Qualified { ty, of }
             }
-            K::BracketedType | K::ParenthesizedExpression => match self.children(node).first() {
-                Some(inner) => return self.ty(*inner),
+            K::BracketedType | K::ParenthesizedExpression => match node.first_child() {
+                Some(inner) => return self.ty(inner),
                 None => TypeRef::Unknown,
             },
             K::MacroInvocation => {
@@ -86,7 +86,7 @@ impl Lower<'_, '_, '_> {
                 TypeRef::Unknown
             }
             _ => {
-                for child in self.children(node) {
+                for child in node.children() {
                     self.ty(child);
                 }
                 TypeRef::Unknown
@@ -96,26 +96,23 @@ impl Lower<'_, '_, '_> {
     }
 
     fn types(&mut self, node: Node<'_>) -> Box<[TypeId]> {
-        self.children(node).into_iter().map(|child| self.ty(child)).collect()
+        node.children().map(|child| self.ty(child)).collect()
     }
 
     fn function_type(&mut self, node: Node<'_>) -> TypeRef {
         let mut params = Vec::new();
-        for parameter in field(node, F::Parameters)
-            .map(|list| self.children(list))
-            .unwrap_or_default()
-        {
-            let ty = if kind(parameter) == K::Parameter {
-                field(parameter, F::Type)
+        for parameter in node.children_in(F::Parameters) {
+            let ty = if parameter.kind() == K::Parameter {
+                parameter.field(F::Type)
             } else {
                 Some(parameter)
             };
             let ty = ty.map_or(UNKNOWN, |ty| self.ty(ty));
             params.push(ty);
         }
-        let ret = field(node, F::ReturnType).map_or(NONE, |ty| self.ty(ty));
+        let ret = node.field(F::ReturnType).map_or(NONE, |ty| self.ty(ty));
         let params = params.into();
-        match field(node, F::Trait) {
+        match node.field(F::Trait) {
             Some(name) => {
                 self.path(name, Ns::Type, UseKind::Type);
                 TypeRef::FnTrait { params, ret }
@@ -127,7 +124,7 @@ impl Lower<'_, '_, '_> {
     /// Walks a list of bounds; lifetimes are left out.
     pub fn bounds(&mut self, node: Node<'_>) -> Box<[TypeId]> {
         let mut all = Vec::new();
-        for child in self.children(node) {
+        for child in node.children() {
             all.extend(self.one_bound(child));
         }
         all.into()
@@ -135,23 +132,23 @@ impl Lower<'_, '_, '_> {
 
     /// Walks one bound, or a sum of bounds.
     fn one_bound(&mut self, node: Node<'_>) -> Vec<TypeId> {
-        match kind(node) {
+        match node.kind() {
             K::Lifetime => Vec::new(),
             K::BoundedType => {
-                let children = self.children(node);
+                let children = node.children();
                 children.into_iter().flat_map(|child| self.one_bound(child)).collect()
             }
             K::RemovedBound => {
                 self.types(node);
                 Vec::new()
             }
-            K::HigherRanked => field(node, F::Type).map(|ty| self.one_bound(ty)).unwrap_or_default(),
+            K::HigherRanked => node.field(F::Type).map(|ty| self.one_bound(ty)).unwrap_or_default(),
             K::TupleType => {
                 // Bounds in parentheses.
-                let children = self.children(node);
+                let children = node.children();
                 children.into_iter().flat_map(|child| self.one_bound(child)).collect()
             }
-            K::AbstractType | K::DynamicType => field(node, F::Trait).map(|b| self.one_bound(b)).unwrap_or_default(),
+            K::AbstractType | K::DynamicType => node.field(F::Trait).map(|b| self.one_bound(b)).unwrap_or_default(),
             _ => vec![self.ty(node)],
         }
     }
@@ -162,7 +159,7 @@ impl Lower<'_, '_, '_> {
     }
 
     fn path_inner(&mut self, node: Node<'_>, ns: Ns, use_kind: UseKind) -> PathEnd {
-        match kind(node) {
+        match node.kind() {
             K::Crate | K::Metavariable => PathEnd::Base(Base::Crate),
             K::SelfKeyword => PathEnd::Base(Base::Module(0)),
             K::Super => PathEnd::Base(Base::Module(1)),
@@ -171,18 +168,18 @@ impl Lower<'_, '_, '_> {
                 PathEnd::Base(Base::Type(ty))
             }
             K::Identifier | K::TypeIdentifier => {
-                if self.text(node) == "Self" {
+                if node.text() == "Self" {
                     return PathEnd::Base(Base::SelfType);
                 }
                 PathEnd::Use(self.use_path(node, Base::Lexical, ns, use_kind))
             }
             K::ScopedIdentifier | K::ScopedTypeIdentifier => {
-                let base = match field(node, F::Path) {
+                let base = match node.field(F::Path) {
                     Some(path) => self.path_base(path),
                     None => Base::Root,
                 };
-                match field(node, F::Name) {
-                    Some(name) if kind(name) == K::Super => PathEnd::Base(match base {
+                match node.field(F::Name) {
+                    Some(name) if name.kind() == K::Super => PathEnd::Base(match base {
                         Base::Module(up) => Base::Module(up + 1),
                         _ => Base::Module(1),
                     }),
@@ -191,11 +188,12 @@ impl Lower<'_, '_, '_> {
                 }
             }
             K::GenericType | K::GenericTypeTurbofish | K::GenericFunction | K::GenericPattern => {
-                let inner = field(node, F::Type)
-                    .or_else(|| field(node, F::Function))
-                    .or_else(|| self.children(node).first().copied());
+                let inner = node
+                    .field(F::Type)
+                    .or_else(|| node.field(F::Function))
+                    .or_else(|| node.first_child());
                 let end = inner.map_or(PathEnd::Base(Base::Root), |inner| self.path(inner, ns, use_kind));
-                if let Some(list) = field(node, F::TypeArguments) {
+                if let Some(list) = node.field(F::TypeArguments) {
                     let of = if let PathEnd::Use(id) = end { Some(id) } else { None };
                     let args = self.type_arguments(list, of);
                     if let PathEnd::Use(id) = end {
@@ -226,17 +224,17 @@ impl Lower<'_, '_, '_> {
     /// Walks generic arguments of what `of` names; lifetimes are left out.
     pub fn type_arguments(&mut self, node: Node<'_>, of: Option<UseId>) -> Box<[TypeId]> {
         let mut args = Vec::new();
-        for child in self.children(node) {
-            match kind(child) {
+        for child in node.children() {
+            match child.kind() {
                 K::Lifetime => {}
                 K::TypeBinding => {
-                    let Some(name) = field(child, F::Name) else { continue };
+                    let Some(name) = child.field(F::Name) else { continue };
                     if let Some(id) = of {
                         self.use_path(name, Base::Use(id), Ns::Type, UseKind::Type);
                     }
-                    let text = self.text(name);
-                    let ty = field(child, F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
-                    let name = self.facts.name(&text);
+                    let text = name.text();
+                    let ty = child.field(F::Type).map_or(UNKNOWN, |ty| self.ty(ty));
+                    let name = self.facts.name(text);
                     args.push(self.push_type(TypeRef::Binding { name, ty }));
                 }
                 K::TraitBounds => {
@@ -248,7 +246,7 @@ impl Lower<'_, '_, '_> {
                 | K::StringLiteral
                 | K::CharLiteral
                 | K::NegativeLiteral => {
-                    if kind(child) == K::Block {
+                    if child.kind() == K::Block {
                         self.expr(child);
                     }
                     args.push(UNKNOWN);

@@ -4,32 +4,31 @@ use super::*;
 
 impl Lower<'_, '_, '_> {
     pub(super) fn extern_crate(&mut self, node: Node<'_>) {
-        let Some(name) = field(node, F::Name) else { return };
-        let base = if self.text(name) == "self" {
+        let Some(name) = node.field(F::Name) else { return };
+        let base = if name.text() == "self" {
             Base::Crate
         } else {
             Base::Use(self.use_path(name, Base::Root, Ns::Type, UseKind::Import))
         };
-        let alias = field(node, F::Alias).unwrap_or(name);
-        let (alias, public) = (self.text(alias), false);
-        let alias = self.facts.name(&alias);
+        let alias = node.field(F::Alias).unwrap_or(name);
+        let (alias, public) = (alias.text(), false);
+        let alias = self.facts.name(alias);
         self.import(node, base, alias, false, public);
     }
 
     pub(super) fn use_declaration(&mut self, node: Node<'_>) {
-        let public = self
-            .children(node)
-            .first()
-            .is_some_and(|child| kind(*child) == K::VisibilityModifier);
-        if let Some(argument) = field(node, F::Argument) {
+        let public = node
+            .first_child()
+            .is_some_and(|child| child.kind() == K::VisibilityModifier);
+        if let Some(argument) = node.field(F::Argument) {
             self.use_tree(argument, Base::Lexical, public);
         }
     }
 
     pub(super) fn import(&mut self, node: Node<'_>, base: Base, alias: u32, glob: bool, public: bool) {
         let span = self.span(node);
-        let text = self.text(node);
-        let text = self.facts.name(&text);
+        let text = node.text();
+        let text = self.facts.name(text);
         let import = Import {
             base,
             alias,
@@ -44,34 +43,34 @@ impl Lower<'_, '_, '_> {
 
     /// Walks a use tree below `base`.
     pub(super) fn use_tree(&mut self, node: Node<'_>, base: Base, public: bool) {
-        match kind(node) {
+        match node.kind() {
             K::UseList => {
-                for child in self.children(node) {
+                for child in node.children() {
                     self.use_tree(child, base, public);
                 }
             }
             K::ScopedUseList => {
-                let base = match field(node, F::Path) {
+                let base = match node.field(F::Path) {
                     Some(path) => self.use_segment(path, base, Ns::Type),
                     None => Base::Root,
                 };
-                if let Some(list) = field(node, F::List) {
+                if let Some(list) = node.field(F::List) {
                     self.use_tree(list, base, public);
                 }
             }
             K::UseWildcard => {
-                let base = match self.children(node).first() {
-                    Some(path) => self.use_segment(*path, base, Ns::Type),
+                let base = match node.first_child() {
+                    Some(path) => self.use_segment(path, base, Ns::Type),
                     None => base,
                 };
                 self.import(node, base, NONE, true, public);
             }
             K::UseAsClause => {
-                let (Some(path), Some(alias)) = (field(node, F::Path), field(node, F::Alias)) else {
+                let (Some(path), Some(alias)) = (node.field(F::Path), node.field(F::Alias)) else {
                     return;
                 };
                 let base = self.use_segment(path, base, Ns::Any);
-                let text = self.text(alias);
+                let text = alias.text();
                 let alias = if text == "_" {
                     NONE
                 } else {
@@ -100,7 +99,7 @@ impl Lower<'_, '_, '_> {
 
     /// Walks a path inside a use tree and returns it as a base.
     pub(super) fn use_segment(&mut self, node: Node<'_>, base: Base, ns: Ns) -> Base {
-        match kind(node) {
+        match node.kind() {
             K::Crate => Base::Crate,
             K::SelfKeyword if base == Base::Lexical => Base::Module(0),
             K::SelfKeyword => base,
@@ -110,12 +109,12 @@ impl Lower<'_, '_, '_> {
             },
             K::Metavariable => Base::Crate,
             K::ScopedIdentifier => {
-                let inner = match field(node, F::Path) {
+                let inner = match node.field(F::Path) {
                     Some(path) => self.use_segment(path, base, Ns::Type),
                     None => Base::Root,
                 };
-                match field(node, F::Name) {
-                    Some(name) if kind(name) == K::Super => self.use_segment(name, inner, ns),
+                match node.field(F::Name) {
+                    Some(name) if name.kind() == K::Super => self.use_segment(name, inner, ns),
                     Some(name) => Base::Use(self.use_path(name, inner, ns, UseKind::Import)),
                     None => inner,
                 }
