@@ -237,7 +237,7 @@ pub(crate) fn verify(shared: &Shared, token: &CancelToken) -> Result<Vec<Damage>
 }
 
 /// Compares what the journal holds with its checksums, and with the numbers that it has to hold: from the first that was
-/// not pruned on, each is there once. (What a crash may take from the very end is not missed.)
+/// not pruned on, each is there once. (What a crash may take from the very end is missed only if somebody has seen it.)
 fn verify_journal(shared: &Shared, token: &CancelToken, damage: &mut Vec<Damage>) -> Result<(), Error> {
     let pruned = shared.store.read_file(PRUNED)?;
     let first = pruned.and_then(|bytes| String::from_utf8(bytes).ok()?.trim().parse().ok());
@@ -248,6 +248,8 @@ fn verify_journal(shared: &Shared, token: &CancelToken, damage: &mut Vec<Damage>
             detail: format!("the records {from} to {to} are missing"),
         });
     };
+    // Asked before anything is read: what is committed meanwhile may be seen, too.
+    let seen = shared.journal.seen();
     let segments = shared.journal.segments()?;
     let mut found = Vec::new();
     for &segment in &segments {
@@ -268,6 +270,9 @@ fn verify_journal(shared: &Shared, token: &CancelToken, damage: &mut Vec<Damage>
             what: format!("journal segment {segment:016x} at byte {at}"),
             detail,
         }));
+    }
+    if next <= seen && next > first.unwrap_or(1) {
+        lost("journal at its end".into(), next, seen);
     }
     damage.extend(found);
     if next <= first.unwrap_or(1) {

@@ -486,6 +486,11 @@ impl Journal {
         Ok(())
     }
 
+    /// Greatest number of a commit that somebody saw.
+    pub fn seen(&self) -> u64 {
+        self.seen.load(Ordering::Relaxed)
+    }
+
     /// Number of the next frame.
     pub fn next(&self) -> Result<u64, Error> {
         Ok(self.refresh()?.next)

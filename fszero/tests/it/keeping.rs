@@ -372,6 +372,34 @@ fn an_emptied_journal_is_damage() {
     }
 }
 
+/// However much of its end a journal loses: what somebody has seen of it is missed, and nothing else is.
+#[test]
+fn a_journal_that_lost_its_end_is_damage_to_whoever_saw_it() {
+    let f = Fixture::new();
+    let mut last = 0;
+    for n in 0..4 {
+        last = f
+            .commit(&format!(r#"[{{"path": "f{n}", "create": "{n}"}}]"#))
+            .unwrap()
+            .1
+            .sequence;
+    }
+    let mut segments = std::fs::read_dir(f.dir.path().join("store/journal")).unwrap();
+    let segment = segments.next().unwrap().unwrap().path();
+    let whole = std::fs::read(&segment).unwrap();
+    let mut told = [0, 0];
+    for left in (0..=whole.len()).rev().step_by(7) {
+        std::fs::write(&segment, &whole[..left]).unwrap();
+        let engine = f.reopen();
+        let is_there = engine.commits_after(0).unwrap().last().map(|commit| commit.sequence) == Some(last);
+        assert_eq!(engine.commits_after(last).unwrap(), []);
+        let damage = engine.verify(&token()).unwrap();
+        assert_eq!(damage.is_empty(), is_there, "{left} of {}: {damage:?}", whole.len());
+        told[usize::from(is_there)] += 1;
+    }
+    assert!(told.iter().all(|times| *times > 0), "{told:?}");
+}
+
 #[test]
 fn an_old_epoch_may_not_publish() {
     let f = Fixture::new();
