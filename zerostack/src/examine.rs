@@ -65,11 +65,17 @@ pub fn examine(config: &KernelConfig, token: &CancelToken) -> Result<StoreReport
             return Ok(report);
         }
     };
+    let sessions = Sessions::open(&store);
+    if let Ok(applied) = sessions.as_ref().map_err(Error::clone).and_then(Sessions::applied) {
+        // What they saw of the journal is missed there from now on, if it is gone.
+        let _ = files.commits_after(applied);
+    }
     report.damage = files.verify(token)?;
+    report.damage.extend(crate::outbox::examine(&store));
     // Told once, in the words of whoever meets it first.
     let mut known = HashSet::new();
     report.look_at_journal(&*files, &mut known);
-    match Sessions::open(&store) {
+    match sessions {
         Ok(sessions) => report.look_at_sessions(&sessions, &*files.objects(), &mut known, token)?,
         Err(error) => report.lost.push(format!(
             "the names of the sessions, where they stand, and the events of cells that changed no file: {error}"

@@ -14,7 +14,7 @@ use crate::kernel::ZeroKernel;
 pub struct StoreVerification {
     /// Whether nothing is damaged and no check of a chain is invalid.
     pub valid: bool,
-    /// Objects and journal frames that are damaged.
+    /// Objects and journal frames that are damaged, and the outbox if it is.
     pub damage: Vec<Damage>,
     /// What the chains of events prove.
     pub chains: Vec<ChainVerification>,
@@ -64,7 +64,7 @@ impl ZeroKernel {
         Receipt::of_event(schema, issuer, event, &self.event(event)?)
     }
 
-    /// Checks every stored object and journal frame, and the chain of every session, or of one. With `key` (64 hexadecimal
+    /// Checks every stored object and journal frame, the outbox, and the chain of every session, or of one. With `key` (64 hexadecimal
     /// digits) every event must be signed by it.
     ///
     /// # Errors
@@ -76,7 +76,8 @@ impl ZeroKernel {
         key: Option<&str>,
         token: &CancelToken,
     ) -> Result<StoreVerification> {
-        let damage = self.kernel.files.verify(token)?;
+        let mut damage = self.kernel.files.verify(token)?;
+        damage.extend(crate::outbox::examine(&self.kernel.places.store));
         let mut chains = Vec::new();
         for session in self.sessions()? {
             token.check()?;

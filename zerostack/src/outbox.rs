@@ -46,7 +46,7 @@ mod store;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use zero_contracts::files::{CommitRecord, Durability};
+use zero_contracts::files::{CommitRecord, Damage, Durability};
 use zero_contracts::{Error, ErrorKind, FileEngine, ObjectStore, Result};
 
 pub use append_file::AppendFile;
@@ -170,6 +170,19 @@ impl Outbox {
     fn channel_directory(&self, channel: &str) -> PathBuf {
         self.directory.join("channels").join(channel)
     }
+}
+
+/// What is wrong with the outbox of a store's directory; nothing is made or changed.
+pub(crate) fn examine(directory: &Path) -> Option<Damage> {
+    let named = match directory.join(WORKSPACE).exists() {
+        true => workspace_name(directory, false).map(drop),
+        false => Ok(()),
+    };
+    let error = sqlite::examine(directory).and(named).err()?;
+    Some(Damage {
+        what: "outbox".into(),
+        detail: error.detail,
+    })
 }
 
 /// Reads or makes the name under which a fleet knows the workspace of this store.

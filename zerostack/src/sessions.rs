@@ -232,6 +232,14 @@ impl Sessions {
         transaction.commit().map_err(sql)
     }
 
+    /// Returns the number of the last commit of the journal that this database has seen.
+    ///
+    /// # Errors
+    /// `corrupt`, `io`, `busy`.
+    pub(crate) fn applied(&self) -> Result<u64> {
+        applied(&self.connection())
+    }
+
     /// Returns where a session stands; the empty head for one that never was.
     ///
     /// # Errors

@@ -33,6 +33,9 @@ use crate::config::{Capture, Commands, Output, OutputStream};
 use crate::frame::CallReply;
 use crate::kernel::Kernel;
 
+/// Tokens that hold the mark of a cut, whatever a stream holds: fewer would fail the call of a command that has run.
+const LEAST_SHOWN: u64 = 32;
+
 /// How long a tree may take to go after its grace.
 const CLEANUP: Duration = Duration::from_secs(5);
 
@@ -267,7 +270,11 @@ pub(crate) fn run_command(cell: &Cell, request: RunRequest, token: &CancelToken)
     cell.runs.enter(cell, epoch, token)?;
     let ran = spec(cell, &request, &argv).and_then(|mut spec| {
         spec.lease = Some(lease);
-        let visible = request.options.visible.unwrap_or(cell.budgets.stream_tokens);
+        let visible = request
+            .options
+            .visible
+            .unwrap_or(cell.budgets.stream_tokens)
+            .max(LEAST_SHOWN);
         drive(cell, ready, spec, visible, token)
     });
     let left = cell.runs.leave(cell);

@@ -1,11 +1,11 @@
 //! The outbox in the workspace's own store: one SQLite file, no set-up.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, TransactionBehavior, params_from_iter};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior, params_from_iter};
 use zero_contracts::files::Durability;
 use zero_contracts::{Error, ErrorKind, Result};
 
@@ -24,7 +24,14 @@ const FILE: &str = "outbox.sqlite";
 /// # Errors
 /// `unsupported` for a file of another version; `corrupt`, `io`, `busy`.
 pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore + use<>> {
-    let connection = Connection::open(directory.join(FILE)).map_err(failed)?;
+    let file = directory.join(FILE);
+    connect(&file, durability)
+        .and_then(|connection| prepare(connection, Some(file.clone())))
+        .map_err(|error| with_remedy(error, Some(&file)))
+}
+
+fn connect(file: &Path, durability: Durability) -> Result<Connection> {
+    let connection = Connection::open(file).map_err(failed)?;
     connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
     connection.pragma_update(None, "journal_mode", "wal").map_err(failed)?;
     let synchronous = match durability {
@@ -34,7 +41,46 @@ pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore 
     connection
         .pragma_update(None, "synchronous", synchronous)
         .map_err(failed)?;
-    prepare(connection)
+    Ok(connection)
+}
+
+/// Looks at the outbox in a store's directory, if there is one, without changing it.
+///
+/// # Errors
+/// `corrupt` if it is damaged; `io`, `busy`.
+pub(super) fn examine(directory: &Path) -> Result<()> {
+    let file = directory.join(FILE);
+    if !file.exists() {
+        return Ok(());
+    }
+    let look = || -> Result<()> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&file, flags).map_err(failed)?;
+        connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
+        let said: String = connection
+            .pragma_query_value(None, "quick_check", |row| row.get(0))
+            .map_err(failed)?;
+        match said.as_str() {
+            "ok" => Ok(()),
+            _ => Err(Error::new(ErrorKind::Corrupt, format!("the store's outbox: {said}"))),
+        }
+    };
+    look().map_err(|error| with_remedy(error, Some(&file)))
+}
+
+/// Says of a damaged outbox which file it is, and what to do. It is not made anew unasked: the journal knows what was asked
+/// for, and nothing of what was sent.
+fn with_remedy(mut error: Error, file: Option<&Path>) -> Error {
+    if let (ErrorKind::Corrupt, None, Some(file)) = (error.kind, &error.path, file) {
+        let name = file.display();
+        error.detail += &format!(
+            ". Put a copy of `{name}` back, or move it away (and `-wal` and `-shm` of its name): the next opening takes what it \
+             lacks from the journal. Effects sent meanwhile are sent again then, unless their channel's probe tells of them or \
+             their receiver refuses a repeated key"
+        );
+        error.path = Some(name.to_string());
+    }
+    error
 }
 
 /// Makes an outbox that goes with its kernel.
@@ -42,11 +88,11 @@ pub fn open(directory: &Path, durability: Durability) -> Result<impl FleetStore 
 /// # Errors
 /// `io`.
 pub(super) fn in_memory() -> Result<impl FleetStore + use<>> {
-    prepare(Connection::open_in_memory().map_err(failed)?)
+    prepare(Connection::open_in_memory().map_err(failed)?, None)
 }
 
 /// Makes a new outbox's tables, and refuses one of another version.
-fn prepare(mut connection: Connection) -> Result<SqlStore<Sqlite>> {
+fn prepare(mut connection: Connection, file: Option<PathBuf>) -> Result<SqlStore<Sqlite>> {
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(failed)?;
@@ -72,10 +118,17 @@ fn prepare(mut connection: Connection) -> Result<SqlStore<Sqlite>> {
         }
     }
     transaction.commit().map_err(failed)?;
-    Ok(SqlStore(Sqlite(Mutex::new(connection))))
+    Ok(SqlStore(Sqlite {
+        connection: Mutex::new(connection),
+        file,
+    }))
 }
 
-struct Sqlite(Mutex<Connection>);
+struct Sqlite {
+    connection: Mutex<Connection>,
+    /// None in memory.
+    file: Option<PathBuf>,
+}
 
 fn failed(error: rusqlite::Error) -> Error {
     let kind = match error.sqlite_error_code() {
@@ -89,14 +142,19 @@ fn failed(error: rusqlite::Error) -> Error {
 impl Database for Sqlite {
     fn transaction(&self, access: Access, work: Work<'_>) -> Result<()> {
         // A panic while the lock was held leaves no half-done SQL transaction behind: rusqlite rolls it back.
-        let mut connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let behavior = match access {
             Access::Read => TransactionBehavior::Deferred,
             Access::Write => TransactionBehavior::Immediate,
         };
-        let mut transaction = connection.transaction_with_behavior(behavior).map_err(failed)?;
-        work(&mut transaction)?;
-        transaction.commit().map_err(failed)
+        let done = connection
+            .transaction_with_behavior(behavior)
+            .map_err(failed)
+            .and_then(|mut transaction| {
+                work(&mut transaction)?;
+                transaction.commit().map_err(failed)
+            });
+        done.map_err(|error| with_remedy(error, self.file.as_deref()))
     }
 }
 

@@ -181,3 +181,32 @@ fn the_store_is_out_of_a_commands_reach() {
         assert!(ws.store.path().join("objects").exists() && !ws.store.path().join("x").exists());
     }
 }
+
+/// What a command did and said is not lost because little of it is to be shown.
+#[test]
+fn however_little_is_to_be_shown_a_run_that_was_made_is_answered() {
+    let ws = Workspace::new(&[]);
+    let outputs = [
+        "printf '{'; i=0; while [ $i -lt 3000 ]; do printf '\"key %s\": %s, ' $i $i; i=$((i + 1)); done; printf '\"z\": 0}'",
+        "i=0; while [ $i -lt 3000 ]; do printf '[1,'; i=$((i + 1)); done",
+        "head -c 100000 /dev/zero",
+        "head -c 100000 /dev/zero | tr '\\0' '\\377'",
+        "yes '' | head -n 100000",
+        "yes 'error: it failed' | head -n 10000",
+        "printf 'diff --git a/f b/f\\n--- a/f\\n+++ b/f\\n@@ -1,9000 +1,9000 @@\\n'; yes -- '-old' | head -n 9000",
+        "printf '%090000d' 1",
+        "true",
+    ];
+    for (at, output) in outputs.iter().enumerate() {
+        for visible in [0, 1, 2, 20, 32, 33] {
+            let made = format!("made-{at}-{visible}");
+            let command = serde_json::to_string(&format!("touch {made}; {output}")).unwrap();
+            let value = ws.value(&format!(
+                "const r = await z.run({command}, {{visible: {visible}}}); return [r.exitCode, r.bytes.stdout]"
+            ));
+            assert_eq!(value[0], 0, "{output}");
+            assert_eq!(value[1].as_u64() >= Some(9_000), *output != "true", "{output}: {value}");
+            assert!(ws.root.path().join(made).exists(), "{output}");
+        }
+    }
+}

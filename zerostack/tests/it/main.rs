@@ -34,6 +34,7 @@ mod hub_undo;
 mod hub_values;
 mod language;
 mod nestings;
+mod outbox_damage;
 mod outbox_hosts;
 mod outbox_stores;
 mod outbox_suite;

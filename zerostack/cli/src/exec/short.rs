@@ -26,7 +26,20 @@ pub fn text(response: &ZeroKernelResponse) -> String {
         paragraph(&format!("conflict at {}: {}", conflict.path, conflict.detail));
     }
     paragraph(&end(response));
-    text
+    seen(&text)
+}
+
+/// A text for a terminal: characters that would steer it, which a file or a command may have brought along, are written out.
+fn seen(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for character in text.replace("\r\n", "\n").chars() {
+        match character {
+            '\n' | '\t' => seen.push(character),
+            steering if steering.is_control() => seen += &format!("\\u{:04x}", u32::from(steering)),
+            other => seen.push(other),
+        }
+    }
+    seen
 }
 
 fn failure(error: &ResponseError) -> String {

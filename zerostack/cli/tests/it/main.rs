@@ -81,6 +81,15 @@ fn a_short_answer_says_what_came_of_the_cell() {
     );
     let text = short(&[], "console.log('said'); return 'two\\nlines'");
     assert!(text.starts_with("said\ntwo\nlines\n-- Completed"), "{text}");
+    // What steers a terminal is shown, wherever it comes from.
+    for cell in [
+        "return 'a\\u001b[2J\\u0007\\u009b\\tb\\r\\nc'",
+        "console.log('a\\u001b[2J\\u0007\\u009b\\tb\\r\\nc')",
+        "throw new Error('a\\u001b[2J\\u0007\\u009b\\tb\\r\\nc')",
+    ] {
+        let text = short(&[], cell);
+        assert!(text.contains("a\\u001b[2J\\u0007\\u009b\tb\nc\n"), "{text:?}");
+    }
     assert!(short(&[], "return {a: [1]}").starts_with("{\n  \"a\": [\n    1\n  ]\n}\n-- "));
     assert!(short(&[], "await z.edit('a', {find: '1', replacement: '2'})").contains("ms, 1 path changed; "));
     assert!(short(&[], "await z.state.set('k', 1)").contains("facts of the session changed"));
