@@ -8,7 +8,7 @@ use zero_contracts::read::EntryKind;
 use zero_contracts::{CancelToken, WorkspacePath};
 
 use super::deep::{DEEPEST, check_depth, with_room};
-use super::{Layer, OWN_ATTRIBUTES, Private, lay, look, names, open_at};
+use super::{Layer, OWN_ATTRIBUTES, Private, lay, let_in, look, names, open_at, set_mode};
 use crate::engine::Shared;
 use crate::seam::Rename;
 use crate::tree::stat_at;
@@ -62,6 +62,7 @@ fn carry(
     let there = stat_at(live, name)?.map(|meta| meta.kind);
     let is_directory = meta.kind == EntryKind::Directory;
     if is_directory && there == Some(EntryKind::Directory) {
+        let_in(shared, upper, name, &meta)?;
         let (upper, live) = (open_at(upper, name)?, open_at(live, name)?);
         for inside in names(upper.as_fd())? {
             let child = path.join(&inside).map_err(std::io::Error::other)?;
@@ -72,13 +73,18 @@ fn carry(
     if is_directory != (there == Some(EntryKind::Directory)) && there.is_some() {
         return Err(std::io::Error::from(std::io::ErrorKind::AlreadyExists));
     }
+    // A directory that moves has its `..` written, so its owner must be let in, too.
+    let closed = match is_directory {
+        true => let_in(shared, upper, name, &meta)?,
+        false => None,
+    };
     strip(shared, upper, name, meta.kind, 0)?;
     let how = if there.is_some() {
         Rename::Replace
     } else {
         Rename::NoReplace
     };
-    match shared.seam.rename(upper, name, live, name, how) {
+    let moved = match shared.seam.rename(upper, name, live, name, how) {
         Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => {
             if there.is_some() {
                 shared.seam.unlink(live, name)?;
@@ -86,6 +92,10 @@ fn carry(
             lay::copy(shared, upper, live, name, path, &|_| false, &CancelToken::new()).map_err(std::io::Error::other)
         }
         other => other,
+    };
+    match closed {
+        Some(mode) if moved.is_ok() => set_mode(shared, live, name, mode),
+        _ => moved,
     }
 }
 
@@ -113,7 +123,7 @@ fn strip(
             .split(|&b| b == 0)
             .filter(|a| a.starts_with(OWN_ATTRIBUTES))
         {
-            shared.seam.remove_xattr(entry.as_fd(), attribute)?;
+            remove_attribute(shared, entry.as_fd(), attribute)?;
         }
     }
     if kind == EntryKind::Directory {
@@ -124,4 +134,18 @@ fn strip(
         }
     }
     Ok(())
+}
+
+/// Takes an attribute away; who owns an entry may, even one that is not to be written.
+fn remove_attribute(shared: &Shared, entry: BorrowedFd<'_>, attribute: &[u8]) -> std::io::Result<()> {
+    match shared.seam.remove_xattr(entry, attribute) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            let mode = rustix::fs::fstat(entry)?.st_mode & 0o7777;
+            shared.seam.chmod(entry, mode | 0o200)?;
+            let removed = shared.seam.remove_xattr(entry, attribute);
+            shared.seam.chmod(entry, mode)?;
+            removed
+        }
+        other => other,
+    }
 }

@@ -328,3 +328,45 @@ fn a_savepoint_a_failure_and_a_death_drop_the_layers() {
     let mut again = f.engine.begin(fresh()).unwrap();
     again.open_view(&token()).unwrap();
 }
+
+/// What ignore rules exclude comes along whatever modes a command gave it: an ordinary user has to be let in for that.
+#[test]
+fn ignored_directories_that_are_not_to_be_written_are_carried_over() {
+    let Some((f, mut t, view)) = opened(&[(".gitignore", "/cache\n")]) else {
+        return;
+    };
+    let cache = view.upper.join("cache");
+    let mode = |at: &Path, mode: u32| std::fs::set_permissions(at, std::fs::Permissions::from_mode(mode)).unwrap();
+    std::fs::create_dir_all(cache.join("m/x")).unwrap();
+    assert!(opaque(&cache.join("m")) && opaque(&cache));
+    std::fs::write(cache.join("m/x/a"), "a").unwrap();
+    let attributed = std::fs::File::open(cache.join("m/x/a")).unwrap();
+    rustix::fs::fsetxattr(
+        &attributed,
+        "user.overlay.origin",
+        b"1",
+        rustix::fs::XattrFlags::empty(),
+    )
+    .unwrap();
+    for (name, bits) in [("m/x/a", 0o444), ("m/x", 0o555), ("m", 0o500), ("", 0o555)] {
+        mode(&cache.join(name), bits);
+    }
+    t.end_capture(&token()).unwrap();
+    t.commit(Epoch(1), seal(), &token()).unwrap();
+    for (name, bits) in [
+        ("cache/m/x/a", 0o444),
+        ("cache/m/x", 0o555),
+        ("cache/m", 0o500),
+        ("cache", 0o555),
+    ] {
+        let there = std::fs::metadata(f.at(name)).unwrap();
+        assert_eq!(there.permissions().mode() & 0o7777, bits, "{name}");
+        let mut list = [0_u8; 256];
+        assert_eq!(rustix::fs::listxattr(f.at(name), &mut list[..]), Ok(0), "{name}");
+    }
+    assert_eq!(f.bytes("cache/m/x/a"), b"a");
+    // So that it can be removed.
+    for name in ["cache", "cache/m", "cache/m/x"] {
+        mode(&f.at(name), 0o700);
+    }
+}
