@@ -224,6 +224,11 @@ pub(crate) fn at(source: &str, line: usize, column: usize) -> Option<Location> {
     })
 }
 
+/// Whether V8's line (1-based) is one after the source: what it complains about is then of the wrapper.
+pub(crate) fn is_after(source: &str, line: usize) -> bool {
+    line > lines(source).count()
+}
+
 /// The lines of a source as ECMAScript ends them.
 fn lines(source: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(source);

@@ -60,13 +60,13 @@ pub struct EffectsCommand {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Lists effects in the order of their commits, and the leases of the outbox.
+    /// List effects in the order of their commits, and the leases of the outbox.
     List {
         #[command(flatten)]
         workspace: Workspace,
         #[command(flatten)]
         channels: Channels,
-        /// Only those in this state; may be given several times.
+        /// Only those in this state: prepared, claimed, dispatched, committed, abandoned, quarantined; repeatable.
         #[arg(long, value_name = "STATE", value_parser = state)]
         state: Vec<EffectState>,
         /// Only those of this channel.
@@ -76,14 +76,14 @@ enum Action {
         #[arg(long, default_value_t = 100)]
         limit: u32,
     },
-    /// Settles what is pending, as far as the given channels can; one that stays unknown is counted, and abandoned at the ceiling.
+    /// Settle what is pending, as far as the given channels can; one that stays unknown is counted, and abandoned at the ceiling.
     Reconcile {
         #[command(flatten)]
         workspace: Workspace,
         #[command(flatten)]
         channels: Channels,
     },
-    /// Gives an effect up: it is never sent (again).
+    /// Give an effect up: it is never sent (again).
     Abandon {
         #[command(flatten)]
         workspace: Workspace,
@@ -95,7 +95,7 @@ enum Action {
         #[arg(long, value_name = "TEXT", default_value = "abandoned by the operator")]
         reason: String,
     },
-    /// Prepares a quarantined effect again; the next reconciliation tries it once more.
+    /// Prepare a quarantined effect again; the next reconciliation tries it once more.
     Retry {
         #[command(flatten)]
         workspace: Workspace,

@@ -118,7 +118,8 @@ fn readable(handle: &Handle, event: &ZeroKernelEvent) -> String {
             text += &format!("    {what} {}\n", receipt.path);
         }
     } else if !event.receipts.is_empty() {
-        text += &format!("    {} path(s) taken back\n", event.receipts.len());
+        let paths = if event.receipts.len() == 1 { "path" } else { "paths" };
+        text += &format!("    restored {} {paths}\n", event.receipts.len());
     }
     if !event.state.unchanged {
         text += "    changed the state\n";

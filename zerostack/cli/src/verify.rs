@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use zerostack::contracts::{CancelToken, Error, SessionName};
 use zerostack::{KernelConfig, StoreLocation, ZeroKernel, evidence};
 
@@ -12,9 +12,10 @@ use crate::{fail, print};
 /// Checks a file of evidence (an exported event or chain, a receipt), or with `--root` every stored object, journal frame
 /// and chain of events of a workspace's store.
 #[derive(Args)]
+#[command(group(ArgGroup::new("what").args(["file", "root"]).required(true)))]
 pub struct Verify {
     /// The file; `-` for standard input.
-    #[arg(value_name = "FILE", required_unless_present = "root")]
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The public key that must have signed: 64 hexadecimal digits.
     #[arg(long, value_name = "HEX")]

@@ -11,6 +11,13 @@ use super::isolate::internal;
 use super::limits::{Shared, Trip};
 use super::place;
 use super::surface::{Surface, call};
+use crate::syntax::is_after;
+
+/// Told where the parser got past the end of the cell. It begins as V8's own messages do.
+const ENDS_EARLY: &str =
+    "SyntaxError: the end of the cell was not expected here: something is not closed, or is closed twice";
+/// Added where a cell was written as a module.
+const NO_MODULES: &str = ": a cell has no imports and no exports: what it needs is in `z` and in the language";
 
 /// What V8 says of a buffer it could not allocate, and what the frame says of one.
 pub(super) const BUFFERS_EXHAUSTED: &str = "Array buffer allocation failed";
@@ -64,15 +71,23 @@ impl Cell<'_> {
         if let Some(why) = self.shared.tripped() {
             return trip_error(why);
         }
-        let detail = scope
+        let mut detail = scope
             .exception()
             .map(|error| error.to_rust_string_lossy(scope))
             .unwrap_or_default();
+        let line = scope
+            .message()
+            .and_then(|message| Some(message.get_line_number(scope)?.saturating_sub(shift)));
+        // V8 names a token of the wrapper, which the author has never seen.
+        if line.is_some_and(|line| is_after(self.source, line)) && !place::is_mapped(scope) {
+            detail = ENDS_EARLY.into();
+        } else if detail.contains("outside a module") || detail.contains("'export'") {
+            detail += NO_MODULES;
+        }
         let error = Error::new(ErrorKind::Syntax, bounded(detail));
-        let location = scope.message().and_then(|message| {
-            let line = message.get_line_number(scope)?.saturating_sub(shift);
-            place::authors_at(scope, self.source, line, message.get_start_column())
-        });
+        let location = scope
+            .message()
+            .and_then(|message| place::authors_at(scope, self.source, line?, message.get_start_column()));
         match location {
             Some(location) => error.with_location(location),
             None => error,

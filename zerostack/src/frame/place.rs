@@ -14,6 +14,11 @@ use super::native::Host;
 use crate::syntax::at;
 use crate::typescript::Places;
 
+/// Whether V8 runs what was made of the author's TypeScript.
+pub(super) fn is_mapped(scope: &v8::Isolate) -> bool {
+    Host::of(scope).is_some_and(|host| host.mapped.get().is_some())
+}
+
 /// Name of the cell's script.
 pub(super) const CELL: &str = "cell";
 

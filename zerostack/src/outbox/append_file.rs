@@ -1,4 +1,4 @@
-//! The channel `append-file`: one JSON line per effect at the end of a file that the host granted.
+//! The channel `appendFile`: one JSON line per effect at the end of a file that the host granted.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -58,7 +58,7 @@ impl AppendFile {
         let path = path.into();
         if !path.is_absolute() {
             return Err(
-                Error::invalid("the file of an append-file channel is named by an absolute path")
+                Error::invalid("the file of a channel `appendFile` is named by an absolute path")
                     .with_path(path.display()),
             );
         }

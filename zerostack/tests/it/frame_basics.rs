@@ -206,6 +206,40 @@ fn syntax_errors_have_a_place_and_nothing_runs() {
 }
 
 #[test]
+fn a_syntax_error_never_names_what_the_author_did_not_write() {
+    for source in [
+        "if (true) { return 1",
+        "return [1, 2",
+        "return {a: 1",
+        "return 1 +",
+        "return `abc",
+        "return 1 }",
+        "{",
+        "}",
+    ] {
+        for source in [source.to_owned(), format!("{source}\n"), format!("// é\n{source}")] {
+            let (kind, place, detail) = failure(&source);
+            let last = source.split('\n').next_back().unwrap_or_default();
+            let end = (source.matches('\n').count() as u64 + 1, last.chars().count() as u64 + 1);
+            assert_eq!((kind, place), (ErrorKind::Syntax, Some(end)), "{source}: {detail}");
+            assert!(
+                detail.starts_with("SyntaxError: the end of the cell"),
+                "{source}: {detail}"
+            );
+        }
+    }
+    // A bracket that stands in the cell is named.
+    assert!(failure("return (1]").2.contains("']'"));
+    for source in ["import fs from 'fs'", "import.meta", "export const a = 1"] {
+        let detail = failure(source).2;
+        assert!(
+            detail.contains("a cell has no imports and no exports"),
+            "{source}: {detail}"
+        );
+    }
+}
+
+#[test]
 fn a_body_cannot_leave_its_wrapper() {
     for source in [
         "}); globalThis.evil = 1; (async () => {",

@@ -120,3 +120,46 @@ fn defects_of_files_are_caught() {
 fn fszero_keeps_its_contract() {
     kept(&suites::files::run(&|| Box::new(shipped::Workspace::default())));
 }
+
+/// The page of this crate says how many checks and defects there are.
+#[test]
+fn the_page_counts_what_there_is() {
+    let page = include_str!("../../README.md");
+    let counted = [
+        (
+            "objects",
+            suites::objects::run(&|| Box::new(MemoryObjects::default())),
+            ObjectFault::ALL.len(),
+        ),
+        (
+            "source",
+            suites::source::run(&|| Box::new(MemoryViews)),
+            SourceFault::ALL.len(),
+        ),
+        (
+            "files",
+            suites::files::run(&|| Box::new(MemoryFiles::default())),
+            FileFault::ALL.len(),
+        ),
+        (
+            "structure",
+            suites::structure::run(&|| Box::new(PlainStructure)),
+            StructureFault::ALL.len(),
+        ),
+        (
+            "tokens",
+            suites::tokens::run(&|| Box::new(PlainTokens)),
+            TokenFault::ALL.len(),
+        ),
+    ];
+    for (suite, report, defects) in counted {
+        let row = page
+            .lines()
+            .find(|line| line.starts_with(&format!("| `suites::{suite}` |")));
+        let end = format!("| {} | {defects} |", report.checks.len());
+        assert!(
+            row.is_some_and(|row| row.ends_with(&end)),
+            "{suite}: {row:?} should end with {end}"
+        );
+    }
+}

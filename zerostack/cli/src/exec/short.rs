@@ -71,7 +71,7 @@ fn end(response: &ZeroKernelResponse) -> String {
         Disposition::None if response.state.unchanged => "nothing changed".to_owned(),
         Disposition::None => "facts of the session changed".to_owned(),
         Disposition::Committed => format!("{paths} changed"),
-        Disposition::Restored => format!("{paths} put back"),
+        Disposition::Restored => format!("{paths} restored"),
         Disposition::NeverAdmitted => "nothing was done".to_owned(),
     };
     let ran = match response.error.as_ref().map(|error| error.phase) {

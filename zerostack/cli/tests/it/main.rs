@@ -101,7 +101,7 @@ fn a_short_answer_says_what_came_of_the_cell() {
         failed.starts_with("exception at line 2, column ") && failed.contains("no\n-- Failed in "),
         "{failed}"
     );
-    assert!(failed.contains("1 path put back"), "{failed}");
+    assert!(failed.contains("1 path restored"), "{failed}");
     let refused = short(&[], "return z.read('a', {line: [1, 1]})");
     assert!(
         refused.starts_with("invalid_input at line 1") && refused.contains("\n  accepted: "),
@@ -217,6 +217,38 @@ fn log_and_verify_look_at_what_exec_left() {
 }
 
 #[test]
+fn the_readmes_channels_are_registered() {
+    let readme = include_str!("../../../../README.md");
+    let (_, after) = readme.split_once("exec --channels FILE").unwrap();
+    let (channels, _) = after.split_once("```json\n").unwrap().1.split_once("```").unwrap();
+    let (root, store) = workspace();
+    let file = store.path().join("channels.json");
+    std::fs::write(&file, channels).unwrap();
+    let given = ["--channels", file.to_str().unwrap()];
+    let other = exec(
+        root.path(),
+        store.path(),
+        &given,
+        "return z.apply({effect: 'other', key: 'k', payload: {}})",
+    );
+    assert_eq!(json(&other)["error"]["accepted"], serde_json::json!(["mail", "orders"]));
+}
+
+#[test]
+fn what_is_logged_to_a_pipe_has_no_colours() {
+    let (root, store) = workspace();
+    let output = Command::new(env!("CARGO_BIN_EXE_zero-kernel"))
+        .args(["exec", "--root", root.path().to_str().unwrap()])
+        .args(["--store", store.path().to_str().unwrap()])
+        .env("ZERO_KERNEL_LOG", "trace")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let logged = String::from_utf8(output.stderr).unwrap();
+    assert!(!logged.is_empty() && !logged.contains('\u{1b}'), "{logged}");
+}
+
+#[test]
 fn doctor_tries_what_the_machine_allows() {
     let doctor = kernel(&["doctor"], "");
     let report = json(&doctor);
@@ -294,7 +326,8 @@ fn a_log_is_read_by_people_and_its_exports_by_verify() {
         &[],
         "await z.edit('a', {find: '1', replacement: '2'}); await z.run('exit 3')",
     );
-    exec(root.path(), store.path(), &[], "throw new Error('so it goes')");
+    let failed = "await z.edit('a', {find: '2', replacement: '3'}); throw new Error('so it goes')";
+    exec(root.path(), store.path(), &[], failed);
     let at = [
         "--root",
         root.path().to_str().unwrap(),
@@ -308,6 +341,7 @@ fn a_log_is_read_by_people_and_its_exports_by_verify() {
         "changed a",
         "ran sh -c exit 3: exit code 3",
         "exception: Error: so it goes",
+        "restored 1 path\n",
         "T",
     ] {
         assert!(log.contains(part), "{part}: {log}");
@@ -326,7 +360,12 @@ fn a_log_is_read_by_people_and_its_exports_by_verify() {
         (broken.status.code(), &json(&broken)["valid"]),
         (Some(1), &false.into())
     );
-    assert_eq!(kernel(&["verify"], "").status.code(), Some(2));
+    let nothing = kernel(&["verify"], "");
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(
+        String::from_utf8_lossy(&nothing.stderr).contains("--root"),
+        "{nothing:?}"
+    );
 }
 
 #[test]
