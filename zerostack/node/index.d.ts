@@ -959,7 +959,7 @@ export type Verdict = "VALID" | "INVALID" | "NOT_CHECKED";
 export interface StoreVerification {
   /** Whether nothing is damaged and no check of a chain is invalid. */
   valid: boolean;
-  /** Objects and journal frames that are damaged. */
+  /** Objects and journal frames that are damaged, and the outbox if it is. */
   damage: Damage[];
   /** What the chains of events prove. */
   chains: ChainVerification[];
