@@ -120,8 +120,14 @@ impl Outbox {
     /// Those of journal and store.
     pub(crate) fn catch_up(&self, files: &dyn FileEngine, objects: &dyn ObjectStore) -> Result<usize> {
         let (store, workspace) = self.open()?;
-        let commits = files.commits_after(store.applied(&workspace)?)?;
-        for batch in commits.chunks(BATCH) {
+        let applied = store.applied(&workspace)?;
+        let commits = files.commits_after(applied.unwrap_or(0))?;
+        // What was there before the two met is applied in one step, even if it is nothing.
+        let batches = match applied {
+            Some(_) => commits.chunks(BATCH).collect(),
+            None => vec![&commits[..]],
+        };
+        for batch in batches {
             let replicated: Vec<_> = batch
                 .iter()
                 .map(|commit| self.replicated(commit, objects))

@@ -268,23 +268,27 @@ fn unreadable(commit: &ReplicatedCommit, intent: Digest, why: &str) -> EffectRec
     }
 }
 
+fn applied(db: &mut dyn Statements, workspace: &str) -> Result<Option<u64>> {
+    let rows = db.query(
+        "SELECT applied FROM zerostack_journal WHERE workspace = ?1",
+        &[workspace.into()],
+    )?;
+    rows.first().map(|row| row.number(0)).transpose()
+}
+
 impl<D: Database> FleetStore for SqlStore<D> {
-    fn applied(&self, workspace: &str) -> Result<u64> {
-        self.run(Access::Read, |db| {
-            let rows = db.query(
-                "SELECT applied FROM zerostack_journal WHERE workspace = ?1",
-                &[workspace.into()],
-            )?;
-            rows.first().map_or(Ok(0), |row| row.number(0))
-        })
+    fn applied(&self, workspace: &str) -> Result<Option<u64>> {
+        self.run(Access::Read, |db| applied(db, workspace))
     }
 
     fn apply(&self, workspace: &str, commits: &[ReplicatedCommit]) -> Result<()> {
-        let Some(last) = commits.iter().map(|commit| commit.sequence).max() else {
-            return Ok(());
-        };
+        let last = commits.iter().map(|commit| commit.sequence).max().unwrap_or(0);
         self.run(Access::Write, |db| {
             let now = db.now_ms()?;
+            let state = match applied(db, workspace)? {
+                Some(_) => EffectState::Prepared,
+                None => EffectState::Dispatched,
+            };
             for commit in commits {
                 db.execute(
                     "INSERT INTO zerostack_events (workspace, sequence, session, cell, state, event, body)
@@ -301,7 +305,7 @@ impl<D: Database> FleetStore for SqlStore<D> {
                 )?;
                 for (ordinal, (digest, intent)) in commit.intents.iter().enumerate() {
                     let record = match intent {
-                        Ok(intent) => EffectRecord::new(intent, *digest, EffectState::Prepared),
+                        Ok(intent) => EffectRecord::new(intent, *digest, state),
                         Err(why) => unreadable(commit, *digest, why),
                     };
                     insert(db, workspace, (commit.sequence, ordinal as u64), &record, now)?;

@@ -75,8 +75,9 @@ fn with_remedy(mut error: Error, file: Option<&Path>) -> Error {
         let name = file.display();
         error.detail += &format!(
             ". Put a copy of `{name}` back, or move it away (and `-wal` and `-shm` of its name): the next opening takes what it \
-             lacks from the journal. Effects sent meanwhile are sent again then, unless their channel's probe tells of them or \
-             their receiver refuses a repeated key"
+             lacks from the journal. Whether those effects were done is unknown then: their channel's probe is asked, and without \
+             one they are not sent again but counted and given up. With an older copy those sent meanwhile are sent again, \
+             unless a probe tells of them or their receiver refuses a repeated key"
         );
         error.path = Some(name.to_string());
     }

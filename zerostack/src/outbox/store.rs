@@ -176,14 +176,18 @@ pub struct LeaseStatus {
 
 /// What a fleet shares. All methods block; all are safe to call from several threads and processes.
 pub trait FleetStore: Send + Sync {
-    /// Journal sequence up to which a workspace's commits are applied.
+    /// Journal sequence up to which a workspace's commits are applied; none if this store never met the workspace.
     ///
     /// # Errors
     /// `io`, `busy`, `corrupt`.
-    fn applied(&self, workspace: &str) -> Result<u64>;
+    fn applied(&self, workspace: &str) -> Result<Option<u64>>;
 
     /// Applies commits: their events are kept, their intents become prepared effects. Idempotent by workspace and
-    /// sequence; an effect whose name is there already stays as it is.
+    /// sequence; an effect whose name is there already stays as it is. With the first call the store has met the workspace.
+    ///
+    /// A store meets a workspace before the first effect is asked for in it. What was committed before is a matter of
+    /// another store, which is lost or no longer used: whether its effects were done is not known, so they become dispatched
+    /// ones, which only a probe can have sent again.
     ///
     /// # Errors
     /// `io`, `busy`, `corrupt`. Nothing is applied then.

@@ -84,3 +84,36 @@ fn a_damaged_outbox_is_told_of_and_is_not_made_anew_unasked() {
         assert_eq!(outside.times().values().sum::<usize>(), 1, "{name}");
     }
 }
+
+/// An outbox that is gone knows nothing of what was sent: only where a probe says that it was not is it sent again.
+#[test]
+fn an_outbox_that_is_lost_sends_nothing_twice() {
+    for (name, outside) in [("blind", Outside::blind()), ("probed", Outside::honest())] {
+        let ws = workspace(&Backend(None), &outside, |_| {});
+        let send = |kernel: &ZeroKernel, key: &str| {
+            let options = with_input(json!({ "key": key }));
+            let response = kernel.execute_cell_with(SEND, options);
+            assert_eq!(response.error, None, "{name}: {key}");
+        };
+        send(&ws.kernel, "first");
+        send(&ws.kernel, "second");
+        until_over(&ws.kernel);
+        let (root, store) = (ws.root, ws.store);
+        drop(ws.kernel);
+        for suffix in ["", "-wal", "-shm"] {
+            let _ = std::fs::remove_file(store.path().join(format!("outbox.sqlite{suffix}")));
+        }
+        let kernel = ZeroKernel::open(KernelConfig {
+            effects: Backend(None).effects().with("mail", ToOutside(Arc::clone(&outside))),
+            ..config(root.path(), store.path())
+        })
+        .unwrap();
+        send(&kernel, "third");
+        for _ in 0..20 {
+            kernel.reconcile(&CancelToken::new()).unwrap();
+        }
+        let times = outside.times();
+        assert_eq!(times.len(), 3, "{name}: {times:?}");
+        assert!(times.values().all(|times| *times == 1), "{name}: {times:?}");
+    }
+}

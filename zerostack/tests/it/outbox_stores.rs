@@ -123,7 +123,7 @@ mod on_postgres {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let store = postgres::connect(&server.address()).unwrap();
-            assert_eq!(store.applied("nobody").unwrap(), 0);
+            assert_eq!(store.applied("nobody").unwrap(), None);
         });
     }
 }

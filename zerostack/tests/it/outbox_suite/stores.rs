@@ -32,13 +32,21 @@ pub fn commits_are_applied_once(backend: &Backend) {
             intents: vec![(Digest::of(key.as_bytes()), Ok(intent))],
         }
     };
+    let old = commit(2, "old");
+    store.apply(&workspace, &[old]).unwrap();
+    let first = store.effects(&workspace, &EffectFilter::default()).unwrap();
+    let state = first.first().map(|record| record.state);
+    assert_eq!(state, Some(EffectState::Dispatched), "committed before the two met");
+    let workspace = uuid();
+    store.apply(&workspace, &[]).unwrap();
+    assert_eq!(store.applied(&workspace).unwrap(), Some(0), "they have met");
     let commits = [commit(3, "a"), commit(5, "b"), commit(9, "c")];
     store.apply(&workspace, &commits[..2]).unwrap();
     store.apply(&workspace, &commits).unwrap();
     // An older one again, and one whose key is taken: what is there stays.
     store.apply(&workspace, &commits[..1]).unwrap();
     store.apply(&workspace, &[commit(12, "a")]).unwrap();
-    assert_eq!(store.applied(&workspace).unwrap(), 12);
+    assert_eq!(store.applied(&workspace).unwrap(), Some(12));
     let events = store.events(&workspace, 3, 10).unwrap();
     assert_eq!(
         events.iter().map(|event| event.sequence).collect::<Vec<_>>(),
@@ -56,7 +64,7 @@ pub fn commits_are_applied_once(backend: &Backend) {
         })
         .collect();
     assert_eq!(seen, [("a", 3), ("b", 5), ("c", 9)]);
-    assert_eq!(store.applied(&uuid()).unwrap(), 0, "another workspace");
+    assert_eq!(store.applied(&uuid()).unwrap(), None, "another workspace");
     // What cannot be read is kept and listed, and stands in nobody's way.
     let mut damaged = commit(13, "d");
     damaged.intents[0].1 = Err("it is gone".into());
