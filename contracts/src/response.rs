@@ -56,7 +56,8 @@ pub struct ZeroKernelResponse {
     pub error: Option<ResponseError>,
     /// What became of its effects.
     pub effects: EffectsReport,
-    /// Every handle that the value refers to.
+    /// Every handle that the value refers to; then those of output of commands and of the console of which a part was not
+    /// shown (of the first 32 such streams; the event names all).
     pub handles: Vec<Handle>,
     /// The terminal event; absent only when it could not be recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -500,7 +500,10 @@ export interface ZeroKernelResponse {
   error?: ResponseError;
   /** What became of its effects. */
   effects: EffectsReport;
-  /** Every handle that the value refers to. */
+  /**
+   * Every handle that the value refers to; then those of output of commands and of the console of which a part was not
+   * shown (of the first 32 such streams; the event names all).
+   */
   handles: string[];
   /** The terminal event; absent only when it could not be recorded. */
   event?: string;

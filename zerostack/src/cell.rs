@@ -17,8 +17,8 @@ use zero_contracts::files::{BeginTransaction, ReadLog};
 use zero_contracts::ledger::ConfinementTier;
 use zero_contracts::response::CaptureTier;
 use zero_contracts::{
-    Budgets, CancelToken, CellId, Content, Digest, Error, ErrorKind, Result, SessionName, SourceView, Transaction,
-    WorkspacePath,
+    Budgets, CancelToken, CellId, Content, Digest, Error, ErrorKind, Handle, Result, SessionName, SourceView,
+    Transaction, WorkspacePath,
 };
 use zero_supervisor::lease::Lease;
 
@@ -104,6 +104,20 @@ pub struct CellRecord {
     pub capture: Option<CaptureTier>,
     /// How commands were confined.
     pub confinement: ConfinementTier,
+    /// Output of commands of which a part was not shown; the first ones.
+    pub cut: Vec<Handle>,
+}
+
+/// So many streams of which a part was not shown are named in the response. The event names those of every command.
+const CUT: usize = 32;
+
+impl CellRecord {
+    /// Notes a stream of which a part was not shown.
+    pub fn note_cut(&mut self, stream: Handle) {
+        if self.cut.len() < CUT && !self.cut.contains(&stream) {
+            self.cut.push(stream);
+        }
+    }
 }
 
 /// Admission of calls: open until the cell settles.

@@ -71,6 +71,8 @@ struct Report {
     value: Option<JsonValue>,
     console: String,
     effects: EffectsReport,
+    /// Output of which a part is not shown.
+    cut: Vec<Handle>,
 }
 
 /// Answers for a cell that never ran.
@@ -92,6 +94,7 @@ pub(crate) fn reject(kernel: &Kernel, rejected: Rejected<'_>) -> ZeroKernelRespo
             disposition: Disposition::NeverAdmitted,
             ..EffectsReport::default()
         },
+        cut: Vec::new(),
     };
     report.event.outcome = outcome;
     report.event.error = Some(ResponseError::new(error, Phase::Rejected));
@@ -118,6 +121,7 @@ pub(crate) fn settle_act(
             conflicts,
             ..EffectsReport::default()
         },
+        cut: Vec::new(),
     };
     report.event.act = Some(act);
     let event = match publish(cell, &mut report, None, token, started) {
@@ -143,6 +147,7 @@ pub(crate) fn settle(
         value: None,
         console: String::new(),
         effects: EffectsReport::default(),
+        cut: Vec::new(),
     };
     report.event.state = StateChange {
         before: cell.head.state,
@@ -489,6 +494,7 @@ impl Report {
         self.effects.ignored_paths = record.ignored_paths;
         self.effects.capture = record.capture.unwrap_or(CaptureTier::None);
         self.event.processes = record.processes;
+        self.cut = record.cut;
         self.event.external_reads = record.external_reads;
     }
 
@@ -543,7 +549,11 @@ impl Report {
             ..ProjectText::default()
         };
         let shown = kernel.tokens.project_text(console, &how, &*kernel.objects, &token)?;
-        self.event.console = Some(Handle::blob(kernel.objects.put(console.as_bytes())?));
+        let whole = Handle::blob(kernel.objects.put(console.as_bytes())?);
+        self.event.console = Some(whole);
+        if !shown.cuts.is_empty() {
+            self.cut.push(whole);
+        }
         let ledger = &mut self.event.ledger;
         ledger.tokens_raw += shown.raw.tokens;
         ledger.tokens_visible += shown.shown.tokens;
@@ -557,6 +567,11 @@ impl Report {
         self.event.conflicts = self.effects.conflicts.clone();
         self.event.ignored_paths = self.effects.ignored_paths;
         self.event.capture = self.effects.capture;
+        for cut in std::mem::take(&mut self.cut) {
+            if !self.event.handles.contains(&cut) {
+                self.event.handles.push(cut);
+            }
+        }
         store_event(kernel, &mut self.event)
     }
 
@@ -569,6 +584,7 @@ impl Report {
             value,
             console,
             effects,
+            cut: _,
         } = self;
         ZeroKernelResponse {
             protocol: Protocol::ZeroKernel,

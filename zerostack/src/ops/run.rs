@@ -445,9 +445,15 @@ fn describe(cell: &Cell, outcome: &supervisor::Outcome, streams: Streams<Shown>)
         },
     } = streams;
     {
-        let (raw, shown) = &mut lock(&cell.record).tokens;
+        let record = &mut *lock(&cell.record);
+        let (raw, shown) = &mut record.tokens;
         *raw += out.raw.tokens + err.raw.tokens;
         *shown += out.shown.tokens + err.shown.tokens;
+        for (stream, shown) in [(stdout, &out), (stderr, &err)] {
+            if !shown.cuts.is_empty() {
+                record.note_cut(stream);
+            }
+        }
     }
     let (termination, exit_code, signal, detail) = match &outcome.termination {
         supervisor::Termination::Exited { code } => (Termination::Exited, Some(*code), None, None),

@@ -114,6 +114,45 @@ fn much_output_is_shown_in_part_and_kept_whole() {
     assert_eq!(ws.value(&cell), "54321\n");
 }
 
+/// Whatever of a command or the console is not shown whole is named by the response, however little of it the cell returned.
+#[test]
+fn what_is_cut_is_named_by_the_response() {
+    let ws = Workspace::new(&[]);
+    let whole = |text: String| Handle::blob(Digest::of(text.as_bytes()));
+    let lines = |range: std::ops::RangeInclusive<u32>| range.map(|n| format!("{n}\n")).collect::<String>();
+    let (out, err) = (whole(lines(1..=9_000)), whole(lines(10_000..=19_000)));
+    for (cell, wanted) in [
+        ("return (await z.run('seq 9000')).stdout", vec![out]),
+        (
+            "await z.run('seq 9000; seq 10000 19000 >&2'); await z.run('seq 9000')",
+            vec![out, err],
+        ),
+        (
+            "const { stderr } = await z.run('seq 10000 19000 >&2'); throw new Error(stderr)",
+            vec![err],
+        ),
+        ("return (await z.run('seq 9000')).handles.stdout", vec![out]),
+        ("return (await z.run('seq 9')).stdout", vec![]),
+    ] {
+        let response = ws.run(cell);
+        assert_eq!(response.handles, wanted, "{cell}: {:?}", response.error);
+        for handle in response.handles {
+            ws.value(&format!(
+                "return (await z.read('{handle}', {{ bytes: [0, 1] }})).content"
+            ));
+        }
+    }
+    let said = ws.run("console.log(Array.from({ length: 9000 }, (_, n) => `said ${n}`).join('\\n'))");
+    assert_eq!(said.handles.len(), 1);
+    let read = format!(
+        "return (await z.read('{}', {{ match: 'said 1234' }})).content",
+        said.handles[0]
+    );
+    assert!(ws.value(&read).as_str().unwrap().contains("said 1234"));
+    let many = "for (let n = 0; n < 40; n += 1) await z.run(`seq ${n} 9000`)";
+    assert_eq!(ws.run(many).handles.len(), 32);
+}
+
 /// Around the sizes from which on a stream is spilled to the disk, has a thread of its own and is no longer held whole.
 #[test]
 fn streams_of_every_size_are_kept_whole_and_shown_like_their_objects() {
