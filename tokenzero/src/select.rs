@@ -15,8 +15,8 @@ const MARKS_SHARE: u64 = 12;
 
 /// How often the aim is corrected.
 const ATTEMPTS: usize = 10;
-/// Units that are added one by one at the end.
-const ADDED: usize = 12;
+/// Runs of units that are added one after the other at the end.
+const ADDED: usize = 24;
 
 /// What matters in a text, by kind.
 #[derive(Clone, Debug, Default)]
@@ -152,46 +152,102 @@ impl<'a> Selector<'a> {
         if pick.used * 20 < aim * 19 {
             pick.head_and_tail(wishes.tail, false);
         }
+        self.close_small_gaps(&mut pick.kept);
         Choice {
             kept: pick.kept,
             part: None,
         }
     }
 
-    /// Shows more of the first gaps, to the byte, while the budget allows.
+    /// Keeps what costs no more than the mark that would stand in its place: a few empty lines between others.
+    fn close_small_gaps(&self, kept: &mut [bool]) {
+        // What is longer than this costs more: few tokens of text have more than eight bytes.
+        let most = self.mark * 8;
+        let units = &self.units.units;
+        let mut from = 0;
+        while from < kept.len() {
+            let to = (from..kept.len()).find(|&unit| kept[unit]).unwrap_or(kept.len());
+            let gap = from..to;
+            from = to + 1;
+            let (Some(first), Some(last)) = (units.get(gap.start), units[..gap.end].last()) else {
+                continue;
+            };
+            let is_known = gap.clone().all(|unit| units[unit].region.is_some());
+            if gap.is_empty() || !is_known || last.bytes.end - first.bytes.start > most {
+                continue;
+            }
+            let bytes: Vec<u8> = gap.clone().flat_map(|unit| self.units.bytes(unit)).copied().collect();
+            if self.measure.count(&String::from_utf8_lossy(&bytes)) <= self.mark {
+                kept[gap].fill(true);
+            }
+        }
+    }
+
+    /// Shows more of the first gaps, to the byte, while the budget allows. Repeats only where nothing else is left.
     fn fill(&self, choice: &mut Choice, excerpt: Excerpt, cost: u64, budget: u64) -> (Excerpt, u64) {
         let mut best = (excerpt, cost);
-        // Repeats only where nothing else is left.
         let (mut from, mut repeats) = (0, false);
         for _ in 0..ADDED {
             if best.1 * 100 >= budget * 99 {
                 break;
             }
-            let next = (from..self.units.units.len()).find(|&unit| {
-                let follows = unit == 0 || choice.kept[unit - 1];
-                follows && !choice.kept[unit] && self.folded[unit] == repeats && self.units.units[unit].region.is_some()
-            });
-            let Some(unit) = next else {
+            let Some(unit) = self.first_of_gap(choice, repeats, from) else {
                 if repeats {
                     break;
                 }
                 (from, repeats) = (0, true);
                 continue;
             };
-            let Some((trial, excerpt, cost)) = self.longest_part(choice, unit, budget) else {
-                from = unit + 1;
-                continue;
-            };
-            if cost <= best.1 {
-                from = unit + 1;
+            if let Some((excerpt, cost)) = self.longest_run(choice, unit, repeats, budget) {
+                best = (excerpt, cost);
                 continue;
             }
-            best = (excerpt, cost);
-            if trial.part.is_some() {
-                break;
+            match self.longest_part(choice, unit, budget) {
+                Some((trial, excerpt, cost)) if cost > best.1 => {
+                    best = (excerpt, cost);
+                    *choice = trial;
+                    break;
+                }
+                _ => from = unit + 1,
             }
-            *choice = trial;
         }
+        best
+    }
+
+    /// Whether a unit could still be kept.
+    fn is_open(&self, choice: &Choice, unit: usize, repeats: bool) -> bool {
+        !choice.kept[unit] && (repeats || !self.folded[unit]) && self.units.units[unit].region.is_some()
+    }
+
+    /// The first unit from one on that could be kept without another mark.
+    fn first_of_gap(&self, choice: &Choice, repeats: bool, from: usize) -> Option<usize> {
+        (from..self.units.units.len())
+            .find(|&unit| self.is_open(choice, unit, repeats) && (unit == 0 || choice.kept[unit - 1]))
+    }
+
+    /// Keeps as many units from one on as the budget allows, counted together: a run of empty lines costs far less than
+    /// its lines do. None if not even the one fits.
+    fn longest_run(&self, choice: &mut Choice, unit: usize, repeats: bool, budget: u64) -> Option<(Excerpt, u64)> {
+        let most = (unit..self.units.units.len())
+            .take_while(|&unit| self.is_open(choice, unit, repeats))
+            .count();
+        let mut best = None;
+        let (mut low, mut high, mut middle) = (0, most, 1);
+        while low < high {
+            choice.kept[unit..unit + middle].fill(true);
+            let (excerpt, cost) = self.write(choice);
+            choice.kept[unit..unit + middle].fill(false);
+            if cost <= budget {
+                best = Some((excerpt, cost));
+                low = middle;
+                // Most often little fits: the steps grow from there.
+                middle = (middle * 2).min((low + high).div_ceil(2));
+            } else {
+                high = middle - 1;
+                middle = (low + high).div_ceil(2);
+            }
+        }
+        choice.kept[unit..unit + low].fill(true);
         best
     }
 

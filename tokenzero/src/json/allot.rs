@@ -45,15 +45,24 @@ pub(super) fn open(tree: &Tree<'_>, cut: &Cut, bytes: usize) -> Vec<Cut> {
             }
         }
         What::Items(count) | What::Members(count, _) => {
-            let node = &tree.nodes[cut.node];
-            if node.depth > DEEPEST && allot.too_deep {
+            if tree.nodes[cut.node].depth > DEEPEST && allot.too_deep {
                 return vec![cut.clone()];
             }
-            allot.node(cut.node, bytes.saturating_sub(node.start - node.member));
-            if count > 1 {
-                let next = node.skip;
-                let siblings: Vec<usize> = tree.children(node.parent).collect();
-                let what = allot.what(node.parent, &siblings, count - 1);
+            // The first is shown in any case, and as many more as there is room for: behind a number may follow a text.
+            let (mut next, mut left, mut room) = (cut.node, count, bytes);
+            while left > 0 {
+                let node = &tree.nodes[next];
+                let key = node.start - node.member;
+                if left < count && room < key + (node.end - node.start).min(2 * MARK) {
+                    break;
+                }
+                let used = key + allot.node(next, room.saturating_sub(key));
+                (next, left, room) = (node.skip, left - 1, room.saturating_sub(used));
+            }
+            if left > 0 {
+                let parent = tree.nodes[cut.node].parent;
+                let siblings: Vec<usize> = tree.children(parent).collect();
+                let what = allot.what(parent, &siblings, left);
                 let rest = tree.nodes[next].member..cut.bytes.end;
                 allot.cuts.push(Cut {
                     bytes: rest,

@@ -117,6 +117,26 @@ fn one_long_line_is_cut_inside() {
     check(&"\n".repeat(50_000), TextKind::Text, 300);
 }
 
+/// Counted one by one, empty lines cost many times what they cost together.
+#[test]
+fn runs_of_empty_lines_leave_no_budget_unused() {
+    let head = "words of a first line that stands there twice\n".repeat(2) + &"test one ... ok\n".repeat(9);
+    let marks = "warning: of something\n\n\n\nerror: of something else\n\n\n\n\npanicked at a place\n\n";
+    for lines in [200, 700, 5000] {
+        let text = format!(
+            "{head}{}{}{}",
+            "\n".repeat(lines),
+            marks.repeat(30),
+            "\n".repeat(lines / 3)
+        );
+        for budget in (60..1500).step_by(37) {
+            for kind in KINDS {
+                check(&text, kind, budget);
+            }
+        }
+    }
+}
+
 #[test]
 fn a_budget_below_the_smallest_mark_is_invalid_and_says_what_would_do() {
     let text = "some words on a line\n".repeat(100);

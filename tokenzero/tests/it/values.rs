@@ -182,6 +182,24 @@ fn arrays_stay_arrays_and_tell_how_many_items_are_missing() {
     );
 }
 
+/// What is left of the budget is too much for a number alone and enough for the number and part of a text.
+#[test]
+fn a_member_that_cannot_be_cut_does_not_hide_those_behind_it() {
+    let whole = json!({
+        "?": -418_838_975.877_203_1, "J .": null, "aaa": "ଲ\u{113c9}i\\ꬢെ𞠔\\𖩕¥:&Nୈ^𮯾.\\🕴..ໃ/𐭭>\u{2df4}n𑁕୩¥𑈍{~*I",
+        "cpoyzjt": -872_231_745.387_260_2, "erkjeo": false, "geer": -1_950_690_022_137_654_941_i64,
+        "qslvbk": "qfgib apgnjn", "sjwswkx": null, "ufjez": null,
+        "w": "?M⹀𐨧ׯuȺ5v᠊𐴚{𑀇{𑦸𖼪ÜP&.$>.𐕱᱉{𐪝 ෛ𝼪\u{16f90}L🕴ቓU.S🕴-kힼ𑌆!dແ/<$\u{1ac2}𞺦{ﬥ~zࢰ<<%",
+        "Ѩ/﹨": ".¥M𐴉\u{11046}ঢ়Hﰑ;z?qᦦj)𐖔𐙄᧙&ᤶ\u{1928}f'𐊀:.𘴃𫠜𜸥ࡧ.t",
+    });
+    let items: Vec<_> = whole.as_object().unwrap().values().cloned().collect();
+    for budget in 200..300 {
+        check(&whole, budget);
+        check(&json!(items), budget);
+        check(&json!({"all": [whole, items]}), 2 * budget);
+    }
+}
+
 #[test]
 fn keys_that_look_like_marks_are_not_overwritten() {
     let mut members = serde_json::Map::new();
