@@ -10,6 +10,7 @@ mod entry;
 mod frame;
 mod journal;
 mod node;
+mod order;
 mod overlay;
 mod parked;
 mod private;

@@ -31,6 +31,7 @@ use zero_contracts::{CancelToken, CellId, Digest, Epoch, Error, ErrorKind, Sessi
 use crate::engine::Shared;
 use crate::journal::Written;
 use crate::node::Node;
+use crate::order::Unflushed;
 use crate::overlay::Body;
 use crate::private::Private;
 use crate::record::{Batch, Effect, Inline, Record};
@@ -86,28 +87,6 @@ pub(crate) struct Publication<'a> {
     pub private: Option<&'a Private>,
     pub epoch: Epoch,
     pub token: &'a CancelToken,
-}
-
-/// What must not be lost while something later is kept: a path means another directory once a directory has moved, and
-/// what is moved into a new directory goes wherever that one went.
-#[derive(Default)]
-struct Order {
-    directory_made: bool,
-    directory_moved: bool,
-}
-
-impl Order {
-    fn must_flush_before(&self, effect: &Effect) -> bool {
-        self.directory_moved || (self.directory_made && matches!(effect, Effect::Rename { .. }))
-    }
-
-    fn note(&mut self, effect: &Effect) {
-        match effect {
-            Effect::Create { after, .. } => self.directory_made |= after.is_directory(),
-            Effect::Rename { before, .. } => self.directory_moved |= before.is_directory(),
-            _ => {}
-        }
-    }
 }
 
 /// What the commit record's flush makes durable, too.
@@ -180,7 +159,7 @@ impl Publication<'_> {
         };
         let mut directories = Directories::new(self.shared);
         directories.mark(&staging)?;
-        let mut order = Order::default();
+        let mut unflushed = Unflushed::default();
         for (at, step) in steps.iter().enumerate() {
             self.token.check()?;
             if marked.contains(&at) {
@@ -188,16 +167,16 @@ impl Publication<'_> {
                 restore::mark(self.shared, &staging, at, &staging_path(tag))?;
                 directories.mark(&staging)?;
                 directories.sync()?;
-                order = Order::default();
+                unflushed = Unflushed::default();
                 directories.mark(&staging)?;
             }
-            if order.must_flush_before(&step.effect) {
+            if unflushed.before(&step.effect) {
                 directories.sync()?;
-                order = Order::default();
+                unflushed = Unflushed::default();
                 directories.mark(&staging)?;
             }
             self.carry_out(&step.effect, &staging, &mut directories)?;
-            order.note(&step.effect);
+            unflushed.note(&step.effect);
         }
         if !self.shared.power() {
             return Ok(());

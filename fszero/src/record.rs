@@ -58,6 +58,21 @@ pub(crate) enum Effect {
     },
 }
 
+impl Effect {
+    /// The paths that it is about: two of a rename, otherwise one.
+    pub fn paths(&self) -> impl Iterator<Item = &WorkspacePath> {
+        let (first, second) = match self {
+            Self::Rename { from, to, .. } => (from, Some(to)),
+            Self::Create { path, .. }
+            | Self::Replace { path, .. }
+            | Self::Remove { path, .. }
+            | Self::Chmod { path, .. }
+            | Self::Captured { path, .. } => (path, None),
+        };
+        std::iter::once(first).chain(second)
+    }
+}
+
 /// Effects that are published together, with their staging directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Batch {

@@ -9,7 +9,6 @@ mod effects;
 mod purge;
 mod ties;
 
-use std::collections::BTreeSet;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -21,6 +20,7 @@ use zero_contracts::{CancelToken, CellId, Error, ErrorKind, Handle, WorkspacePat
 
 use crate::engine::Shared;
 use crate::node::Node;
+use crate::order::Unflushed;
 use crate::parked;
 use crate::publish::{Directories, staging_name, staging_path, temp_name};
 use crate::record::{Batch, Effect, Record};
@@ -136,35 +136,14 @@ impl Restorer<'_> {
         };
         let (mut ties, made_in) = (ties(&batch.effects), made_in(&batch.effects));
         let marked = marked(&batch.effects);
-        let (mut moved, mut directory_moved) = (false, false);
-        // What was taken out of the tree and may not be durably out of it yet.
-        let mut uncreated: BTreeSet<Vec<u8>> = BTreeSet::new();
+        let mut unflushed = Unflushed::default();
         for (at, effect) in batch.effects.iter().enumerate().rev() {
-            // As in publication: what is moved out of a directory must not be lost while that directory's removal is
-            // kept, and a path means another directory once one has moved.
-            let made_directory = matches!(effect, Effect::Create { after, .. } if after.is_directory());
-            // And what comes back must not be taken for what is on its way out below it.
-            let back = match effect {
-                Effect::Rename { from: path, .. } | Effect::Remove { path, .. } => {
-                    let below = [path.as_bytes(), b"/"].concat();
-                    let mut range = uncreated.range(below.clone()..);
-                    range.next().is_some_and(|path| path.starts_with(&below))
-                }
-                _ => false,
-            };
-            if directory_moved || (moved && made_directory) || back {
+            if unflushed.before_undo(effect) {
                 self.directories.sync()?;
-                (moved, directory_moved) = (false, false);
-                uncreated.clear();
+                unflushed = Unflushed::default();
                 self.directories.mark(&staging)?;
             }
-            if let Effect::Create { path, .. } = effect {
-                uncreated.insert(path.as_bytes().to_vec());
-            }
-            if let Effect::Rename { before, .. } = effect {
-                moved = true;
-                directory_moved |= before.is_directory();
-            }
+            unflushed.note(effect);
             let mut inside = false;
             for directory in made_in.get(&at).into_iter().flatten() {
                 inside |= self.node(staging.as_fd(), &temp_name(*directory), &path)?.is_some();

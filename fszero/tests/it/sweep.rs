@@ -48,6 +48,14 @@ pub const OPERATIONS: &[&str] = &[
     r#"{"move": ["d", "t"]}, {"move": ["empty", "d"]}, {"path": "d", "mode": 448}, {"path": "empty", "create": ""}"#,
 ];
 
+/// More that work by themselves: names are used again after a rename, and what comes to them looks like what was there. A
+/// rename that is kept while what came before it is lost would move the wrong one.
+const ENTANGLED: &[&str] = &[
+    r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}, {"move": ["b", "c"]}"#,
+    r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}, {"move": ["b", "c"]}, {"move": ["bb", "b"]}"#,
+    r#"{"move": ["d", "t"]}, {"move": ["empty", "d"]}, {"path": "d", "mode": 448}, {"path": "empty", "create": ""}, {"move": ["empty", "full"]}, {"mkdir": "empty"}"#,
+];
+
 fn prepare(root: &Path) {
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::PermissionsExt;
@@ -408,8 +416,14 @@ pub fn pick(rng: &mut TestRng, count: usize) -> String {
 /// Programs of one operation, each with its ways.
 pub fn singles() -> Vec<(String, Way)> {
     let operations = OPERATIONS.iter().enumerate();
-    operations
-        .flat_map(|(i, operation)| Way::of(i).into_iter().map(move |way| (format!("[{operation}]"), way)))
+    let alone = operations.flat_map(|(i, operation)| Way::of(i).into_iter().map(move |way| (*operation, way)));
+    let ways = [Way::Commit, Way::Restored, Way::CommandRestored];
+    let entangled = ENTANGLED
+        .iter()
+        .flat_map(|operations| ways.map(|way| (*operations, way)));
+    alone
+        .chain(entangled)
+        .map(|(operations, way)| (format!("[{operations}]"), way))
         .collect()
 }
 
