@@ -8,6 +8,7 @@ use zero_contracts::files::{Durability, RecoveredOutcome};
 use zero_contracts::{CancelToken, Digest, Epoch, FileEngine};
 
 use crate::gates::{Injector, Plan, held};
+use crate::losses::written;
 use crate::support::*;
 
 /// A workspace in which a commit of an edit of `a` and of a new file `n` was recorded, and its renames were lost.
@@ -26,12 +27,7 @@ fn lost_renames() -> tempfile::TempDir {
         stage(&mut *transaction, edits).unwrap();
         gate.arm(Plan::Die(last));
         let _ = finish(&mut *transaction);
-        let after = scratch();
-        held(disk).after_power_loss(
-            &mut || false,
-            &[&after.path().join("root"), &after.path().join("store")],
-        );
-        let _ = std::fs::remove_file(after.path().join("store/root"));
+        let after = written(&held(disk).after_power_loss(&mut || false));
         let recorded = !reopen(after.path()).commits_after(0).unwrap().is_empty();
         if recorded && std::fs::read(after.path().join("root/a")).unwrap() == b"one\n" {
             return after;

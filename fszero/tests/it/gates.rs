@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirEntryExt, MetadataExt, PermissionsExt};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use fszero::seam::{Call, Gate, Rename};
 
@@ -359,8 +359,8 @@ impl Disk {
         }
     }
 
-    /// Writes what a loss of power now would leave: of what is not flushed, `keep` decides bit by bit.
-    pub fn after_power_loss(&self, keep: &mut dyn FnMut() -> bool, into: &[&Path]) {
+    /// What a loss of power now would leave of each root: of what is not flushed, `keep` decides bit by bit.
+    pub fn after_power_loss(&self, keep: &mut dyn FnMut() -> bool) -> Vec<Survivor> {
         let mut entries = self.entries.clone();
         for dir in entries.values_mut() {
             dir.retain(|_, id| self.nodes.contains_key(id));
@@ -371,31 +371,29 @@ impl Disk {
             }
             apply(&mut entries, &pending.change);
         }
-        for (root, into) in self.roots.iter().zip(into) {
-            self.write(*root, &entries, keep, into);
-        }
+        let roots = self.roots.iter();
+        roots.map(|root| self.survivor(*root, &entries, keep)).collect()
     }
 
-    fn write(
+    fn survivor(
         &self,
         id: u64,
         entries: &HashMap<u64, BTreeMap<Vec<u8>, u64>>,
         keep: &mut dyn FnMut() -> bool,
-        at: &Path,
-    ) {
-        let set = |mode: u32| std::fs::set_permissions(at, std::fs::Permissions::from_mode(mode)).unwrap();
+    ) -> Survivor {
         match &self.nodes[&id] {
-            Kind::Symlink(target) => std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), at).unwrap(),
+            Kind::Symlink(target) => Survivor::Symlink(target.clone()),
             Kind::Directory { durable, current } => {
-                std::fs::create_dir_all(at).unwrap();
-                for (name, child) in entries.get(&id).into_iter().flatten() {
-                    self.write(*child, entries, keep, &at.join(std::ffi::OsStr::from_bytes(name)));
-                }
-                set(if durable != current && keep() {
-                    *current
-                } else {
-                    *durable
-                });
+                let children = entries.get(&id).into_iter().flatten();
+                let children = children.map(|(name, child)| (name.clone(), self.survivor(*child, entries, keep)));
+                Survivor::Directory(
+                    children.collect(),
+                    if durable != current && keep() {
+                        *current
+                    } else {
+                        *durable
+                    },
+                )
             }
             Kind::File { durable, current } => {
                 let (bytes, mode) = match durable {
@@ -410,11 +408,55 @@ impl Disk {
                     None if keep() => (current.0[..current.0.len() / 2].to_vec(), current.1),
                     None => (Vec::new(), 0o600),
                 };
-                std::fs::write(at, bytes).unwrap();
-                set(mode);
+                Survivor::File(bytes, mode)
             }
         }
     }
+}
+
+/// What is left of a path after a loss of power, with its mode.
+#[derive(Hash)]
+pub enum Survivor {
+    File(Vec<u8>, u32),
+    Directory(BTreeMap<Vec<u8>, Survivor>, u32),
+    Symlink(Vec<u8>),
+}
+
+impl Survivor {
+    /// Makes it anew at a place where nothing is.
+    pub fn write(&self, at: &Path) {
+        let (mode, usual) = match self {
+            Self::Symlink(target) => {
+                std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), at).unwrap();
+                return;
+            }
+            Self::Directory(children, mode) => {
+                std::fs::create_dir(at).unwrap();
+                for (name, child) in children {
+                    child.write(&at.join(std::ffi::OsStr::from_bytes(name)));
+                }
+                (*mode, 0o777)
+            }
+            Self::File(bytes, mode) => {
+                std::fs::write(at, bytes).unwrap();
+                (*mode, 0o666)
+            }
+        };
+        // Most have the mode that they are made with.
+        if mode != usual & !umask() {
+            std::fs::set_permissions(at, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+    }
+}
+
+/// The process's file mode creation mask.
+fn umask() -> u32 {
+    static MASK: OnceLock<u32> = OnceLock::new();
+    *MASK.get_or_init(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("Umask:")).unwrap();
+        u32::from_str_radix(mask.trim(), 8).unwrap()
+    })
 }
 
 /// Makes a change if it is possible: what it builds on may have been lost.

@@ -1,6 +1,8 @@
 //! Loss of power: programs stopped at every step, with what was not flushed lost, kept or torn on a model of the disk; and
 //! the same again while the first recovery is under way.
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -11,7 +13,7 @@ use tempfile::TempDir;
 use zero_contracts::files::Durability;
 use zero_contracts::{CancelToken, Epoch, FileEngine};
 
-use crate::gates::{Disk, Injector, Plan, held};
+use crate::gates::{Disk, Injector, Plan, Survivor, held};
 use crate::support::*;
 use crate::sweep::{Way, check, combinations, each, full, pick, rng, rng_of, singles, trial};
 
@@ -24,9 +26,11 @@ fn power(dir: &Path) -> FsConfig {
 }
 
 /// Writes what a loss of power leaves to a new place.
-fn after_loss(disk: &Disk, keep: &mut dyn FnMut() -> bool) -> TempDir {
+pub fn written(left: &[Survivor]) -> TempDir {
     let dir = scratch();
-    disk.after_power_loss(keep, &[&dir.path().join("root"), &dir.path().join("store")]);
+    for (root, name) in left.iter().zip(["root", "store"]) {
+        root.write(&dir.path().join(name));
+    }
     // The copy is another root to the engine.
     let _ = std::fs::remove_file(dir.path().join("store/root"));
     dir
@@ -40,13 +44,21 @@ fn lose_again(dir: &Path, rng: &mut TestRng) -> TempDir {
     held(disk).load(&[&dir.join("root"), &dir.join("store")]);
     gate.arm(Plan::Die(u64::from(rng.next_u32()) % 16));
     let _ = engine.recover(Epoch(2), &CancelToken::new());
-    after_loss(&held(disk), &mut || coin(rng))
+    written(&held(disk).after_power_loss(&mut || coin(rng)))
+}
+
+fn fingerprint(roots: &[Survivor]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    roots.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// How many losses of power were survived, of how many programs.
 #[derive(Default, Debug)]
 struct Losses {
     losses: u64,
+    /// Those that left the same as an earlier one of the same program.
+    same: u64,
     programs: u64,
     /// Programs that committed, of which it was not found out from where on they say so.
     untold: u64,
@@ -56,6 +68,7 @@ impl std::iter::Sum for Losses {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), |sum, one| Self {
             losses: sum.losses + one.losses,
+            same: sum.same + one.same,
             programs: sum.programs + one.programs,
             untold: sum.untold + one.untold,
         })
@@ -85,7 +98,7 @@ fn first_told(program: &str, way: Way, kinds: &[u64]) -> Option<u64> {
 struct Left {
     step: u64,
     variant: u64,
-    dir: TempDir,
+    roots: Vec<Survivor>,
 }
 
 /// Loses power before one step after the other of a program that goes on.
@@ -101,12 +114,12 @@ impl Losing {
         // What loses everything that was not flushed leaves the same until something is.
         let same = self.flushes.replace(disk.flushes) == Some(disk.flushes);
         for variant in u64::from(same)..self.ways {
-            let dir = after_loss(disk, &mut || match variant {
+            let roots = disk.after_power_loss(&mut || match variant {
                 0 => false,
                 1 => true,
                 _ => coin(&mut self.rng),
             });
-            self.left.push(Left { step, variant, dir });
+            self.left.push(Left { step, variant, roots });
         }
     }
 }
@@ -141,16 +154,24 @@ fn lose_power(program: &str, way: Way, ways: u64, rng: TestRng) -> Losses {
     };
     let left = std::mem::take(&mut losing.left);
     let losses = left.len() as u64;
-    for Left { step, variant, mut dir } in left {
+    let (mut seen, mut same) = (HashSet::new(), 0);
+    for Left { step, variant, roots } in left {
         let what = format!("{program} {way:?} lost power at step {step} of {steps}, variant {variant}");
-        if variant % 4 == 3 {
+        let must = told.is_some_and(|told| step >= told).then_some(true);
+        let twice = variant % 4 == 3;
+        if !twice && !seen.insert((fingerprint(&roots), must)) {
+            same += 1;
+            continue;
+        }
+        let mut dir = written(&roots);
+        if twice {
             dir = lose_again(dir.path(), &mut losing.rng);
         }
-        let must = told.is_some_and(|told| step >= told).then_some(true);
         check(dir.path(), Durability::Power, &whole.old, &new, must, None, &what);
     }
     Losses {
         losses,
+        same,
         programs: 1,
         untold: u64::from(told.is_none() && !way.restores()),
     }
