@@ -163,9 +163,12 @@ impl Context<'_> {
                             .name_id(name)
                             .is_some_and(|id| facts.opaque.binary_search(&id).is_ok())
                     };
-                    let fell_short = found.names.iter().any(hidden)
-                        || (found.names.is_empty() && !(facts.errors.is_empty() && facts.opaque.is_empty()));
-                    if found.hits.is_empty() && fell_short {
+                    // Asked only where nothing was found: it looks into the names of every file.
+                    let fell_short = || {
+                        found.names.iter().any(hidden)
+                            || (found.names.is_empty() && !(facts.errors.is_empty() && facts.opaque.is_empty()))
+                    };
+                    if found.hits.is_empty() && fell_short() {
                         coverage.skipped.push(answer::skip(&file.entry.path, "syntax_errors"));
                         certain = false;
                     } else if unsure.contains(&file.entry.path) {
