@@ -40,6 +40,7 @@ mod running;
 mod spec;
 mod start;
 mod sys;
+mod temporary;
 
 pub use canceller::Canceller;
 pub use error::Error;

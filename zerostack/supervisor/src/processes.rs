@@ -1,7 +1,6 @@
 //! The owner of all commands of one cell: starts them, ends them together, and knows which are proven gone.
 
 use std::collections::HashMap;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,6 +16,7 @@ use crate::protocol::EndReason;
 use crate::running::{Io, Running};
 use crate::spec::{Files, Overlay, Spec, View};
 use crate::start::{Ready, check, fresh_name};
+use crate::temporary::Temporary;
 
 /// Owner of the commands of one cell. `Send + Sync`, cheap to clone; all clones are one owner.
 ///
@@ -30,16 +30,7 @@ pub(crate) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
     /// The owner's own temporary directory, once a command needed one.
-    temporary: OnceLock<PathBuf>,
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if let Some(dir) = self.temporary.get() {
-            // What cannot be removed is a temporary file like others.
-            let _ = std::fs::remove_dir_all(dir);
-        }
-    }
+    temporary: OnceLock<Temporary>,
 }
 
 #[derive(Debug, Default)]
@@ -242,21 +233,19 @@ impl Shared {
         let dir = match self.temporary.get() {
             Some(dir) => dir,
             None => {
-                let dir = std::env::temp_dir().join(format!("zero-run-{}", fresh_name()));
-                let failed = || Error::io(format!("making {}", dir.display()));
-                std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(failed())?;
-                let dir = std::fs::canonicalize(&dir).map_err(failed())?;
+                let place = std::env::temp_dir();
+                let made = Temporary::make(&place);
+                let made = made.map_err(Error::io(format!("making a directory in {}", place.display())))?;
                 // Another thread may have been first; then its directory is used and this one goes.
-                if let Err(dir) = self.temporary.set(dir) {
-                    let _ = std::fs::remove_dir(dir);
-                }
+                let _ = self.temporary.set(made);
                 self.temporary
                     .get()
                     .ok_or_else(|| Error::Supervisor("no temporary directory".into()))?
             }
         };
+        let dir = dir.path().to_owned();
         writable.push(dir.clone());
-        spec.env.push(("TMPDIR".into(), dir.clone().into_os_string()));
+        spec.env.push(("TMPDIR".into(), dir.into_os_string()));
         Ok(())
     }
 
