@@ -154,6 +154,57 @@ impl Cell<'_> {
             }
         };
         error.location = location;
+        if error.kind == ErrorKind::Exception {
+            name_what_there_is(&mut error);
+        }
         error
+    }
+}
+
+/// What `z` has, and its state.
+const MEMBERS: [(&str, &[&str]); 2] = [
+    ("z.state", &["get", "set", "test", "delete", "list"]),
+    ("z", &["read", "find", "edit", "apply", "run", "state"]),
+];
+
+/// Adds to the error of a call of what `z` does not have what it does.
+fn name_what_there_is(error: &mut Error) {
+    let called = error.detail.strip_prefix("TypeError: ");
+    let Some(called) = called.and_then(|rest| rest.strip_suffix(" is not a function")) else {
+        return;
+    };
+    for (object, members) in MEMBERS {
+        let member = called.strip_prefix(object).and_then(|rest| rest.strip_prefix('.'));
+        if member.is_some_and(|member| member.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')) {
+            error.path = Some(object.into());
+            error.accepted = members.iter().map(|&member| member.into()).collect();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_of_what_z_does_not_have_says_what_it_has() {
+        let told = |detail: &str| {
+            let mut error = Error::new(ErrorKind::Exception, detail);
+            name_what_there_is(&mut error);
+            (error.path, error.accepted.len())
+        };
+        assert_eq!(told("TypeError: z.write is not a function"), (Some("z".into()), 6));
+        assert_eq!(
+            told("TypeError: z.state.put is not a function"),
+            (Some("z.state".into()), 5)
+        );
+        for other in [
+            "TypeError: zz.write is not a function",
+            "TypeError: z.read(...).map is not a function",
+            "Error: z.write is not a function",
+            "TypeError: z.write is not a function or so",
+        ] {
+            assert_eq!(told(other), (None, 0), "{other}");
+        }
     }
 }

@@ -287,6 +287,18 @@ fn resizable_and_shared_buffers_do_not_exist() {
 }
 
 #[test]
+fn a_call_of_what_z_does_not_have_says_what_it_has() {
+    let error = fails("await z.write('a', 'b')", budgets());
+    assert_eq!(error.path.as_deref(), Some("z"));
+    assert_eq!(error.accepted, ["read", "find", "edit", "apply", "run", "state"]);
+    let error = fails("return z.state.put('a', 1)", budgets());
+    assert_eq!(error.path.as_deref(), Some("z.state"));
+    assert_eq!(error.accepted, ["get", "set", "test", "delete", "list"]);
+    let error = fails("return JSON.write('a')", budgets());
+    assert_eq!((error.path, error.accepted.len()), (None, 0));
+}
+
+#[test]
 fn late_natives_are_late_by_what_they_take() {
     let error = fails(
         "10n ** (10n ** 7n)",
