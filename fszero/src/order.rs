@@ -1,8 +1,10 @@
 //! What has to be durable before what, while effects of one batch are carried out or taken back.
 //!
 //! A loss of power may keep a later change of a directory and lose an earlier one. Where the batch uses each name once this
-//! does no harm: each effect shows by itself whether it happened. But what a rename finds under a name that the batch uses
-//! again depends on what came before, and so does what the tree then seems to say. Such changes are flushed apart.
+//! does no harm: each effect shows by itself whether it happened. But a rename takes whatever it finds: at a name that the
+//! batch uses again it would take what was there earlier. So it is flushed apart from what came before it at its paths.
+//! Everything else that meets a rename finds the one thing it may change, or nothing: a name that an earlier rename was to
+//! free is still taken, and one that it was to fill is empty.
 
 use std::collections::BTreeSet;
 
@@ -42,8 +44,8 @@ impl Paths {
 #[derive(Default)]
 pub(crate) struct Unflushed {
     all: Paths,
-    renamed: Paths,
     created: Paths,
+    renamed: bool,
     directory_made: bool,
     directory_moved: bool,
 }
@@ -59,9 +61,8 @@ impl Unflushed {
                 self.created.add(path);
                 self.directory_made |= after.is_directory();
             }
-            Effect::Rename { from, to, before } => {
-                self.renamed.add(from);
-                self.renamed.add(to);
+            Effect::Rename { before, .. } => {
+                self.renamed = true;
                 self.directory_moved |= before.is_directory();
             }
             _ => {}
@@ -87,17 +88,12 @@ impl Unflushed {
             _ => false,
         };
         let unmade = matches!(effect, Effect::Create { after, .. } if after.is_directory());
-        self.directory_moved || (unmade && !self.renamed.0.is_empty()) || back || self.entangles(effect)
+        self.directory_moved || (unmade && self.renamed) || back || self.entangles(effect)
     }
 
-    /// Whether a rename, this one or one of them, meets another effect at one of its paths.
+    /// Whether it is a rename that meets one of them at one of its paths.
     fn entangles(&self, effect: &Effect) -> bool {
-        let others = if matches!(effect, Effect::Rename { .. }) {
-            &self.all
-        } else {
-            &self.renamed
-        };
-        effect.paths().any(|path| others.has_related(path))
+        matches!(effect, Effect::Rename { .. }) && effect.paths().any(|path| self.all.has_related(path))
     }
 }
 
@@ -167,25 +163,32 @@ mod tests {
     }
 
     #[test]
-    fn a_rename_and_what_meets_it_are_flushed_apart() {
-        let moved = after(&[rename("a", "d/b", link())]);
-        for effect in [
-            create("a"),
-            remove("d/b"),
-            create("a/x"),
-            rename("d", "e", link()),
-            rename("f", "a", link()),
+    fn a_rename_waits_for_what_it_meets() {
+        for earlier in [
+            create("d/a"),
+            remove("d/a"),
+            rename("d/a", "x", link()),
+            rename("x", "d/a", link()),
         ] {
-            assert!(moved.before(&effect) && moved.before_undo(&effect), "{effect:?}");
+            let earlier = after(&[earlier]);
+            for rename in [
+                rename("d/a", "e", link()),
+                rename("e", "d/a", link()),
+                rename("d", "e", link()),
+                rename("e", "d/a/b", link()),
+            ] {
+                assert!(earlier.before(&rename) && earlier.before_undo(&rename), "{rename:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_meets_a_rename_waits_only_where_it_comes_back_over_what_was_made() {
+        let moved = after(&[rename("a", "d/b", link())]);
+        for effect in [create("a"), remove("d/b"), create("d/b/x")] {
+            assert!(!moved.before(&effect) && !moved.before_undo(&effect), "{effect:?}");
         }
         let made = after(&[create("d/a")]);
-        for effect in [
-            rename("d/a", "e", link()),
-            rename("e", "d/a", link()),
-            rename("d", "e", link()),
-        ] {
-            assert!(made.before(&effect) && made.before_undo(&effect), "{effect:?}");
-        }
         assert!(made.before_undo(&remove("d")) && !made.before(&remove("d")));
     }
 

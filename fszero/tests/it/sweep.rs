@@ -54,6 +54,10 @@ const ENTANGLED: &[&str] = &[
     r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}, {"move": ["b", "c"]}"#,
     r#"{"move": ["b", "bb"]}, {"path": "b", "create": "b"}, {"move": ["b", "c"]}, {"move": ["bb", "b"]}"#,
     r#"{"move": ["d", "t"]}, {"move": ["empty", "d"]}, {"path": "d", "mode": 448}, {"path": "empty", "create": ""}, {"move": ["empty", "full"]}, {"mkdir": "empty"}"#,
+    r#"{"move": ["a", "c"]}, {"path": "c", "find": "alpha", "replacement": "ALPHA"}, {"move": ["c", "e"]}, {"path": "e", "mode": 493}, {"move": ["b", "a"]}"#,
+    r#"{"move": ["a", "t"]}, {"move": ["b", "a"]}, {"move": ["t", "b"]}, {"path": "a", "find": "b", "replacement": "B"}, {"path": "b", "find": "beta", "replacement": "b"}"#,
+    r#"{"path": "a", "remove": true, "expect": "any"}, {"move": ["b", "a"]}, {"path": "a", "remove": true, "expect": "any"}, {"path": "b", "create": "b"}"#,
+    r#"{"path": "a", "find": "alpha", "replacement": "b"}, {"move": ["a", "c"]}, {"path": "a", "create": "b"}, {"move": ["b", "e"]}, {"move": ["a", "b"]}"#,
 ];
 
 fn prepare(root: &Path) {
