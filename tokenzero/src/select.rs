@@ -188,7 +188,7 @@ impl<'a> Selector<'a> {
         let mut best = (excerpt, cost);
         let (mut from, mut repeats) = (0, false);
         for _ in 0..ADDED {
-            if best.1 * 100 >= budget * 99 {
+            if best.1 * 100 >= budget * 98 {
                 break;
             }
             let Some(unit) = self.first_of_gap(choice, repeats, from) else {
