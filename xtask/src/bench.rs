@@ -72,14 +72,10 @@ pub fn bench(name: &str, json: Option<&Path>) -> Result<()> {
     for (bench, package) in chosen {
         // Its own bench builds the supervisor as a test's program, so that it is linked anew for those that come after.
         build_supervisor("release")?;
-        let printed = output(&mut cargo(&[
-            "bench",
-            "--quiet",
-            "--package",
-            package,
-            "--bench",
-            bench,
-        ]))?;
+        // A place of its own: beside a store, whatever lies there is confined entry by entry.
+        let temporary = tempfile::Builder::new().prefix("zero-bench-").tempdir()?;
+        let words = ["bench", "--quiet", "--package", package, "--bench", bench];
+        let printed = output(cargo(&words).env("TMPDIR", temporary.path()))?;
         rows.extend(
             printed
                 .lines()
