@@ -15,7 +15,7 @@ use zero_contracts::{CancelToken, Epoch, FileEngine};
 
 use crate::gates::{Disk, Injector, Plan, Survivor, held};
 use crate::support::*;
-use crate::sweep::{Way, check, combinations, each, full, pick, rng, rng_of, singles, trial};
+use crate::sweep::{Way, check, combinations, each, full, rng, rng_of, singles, trial};
 
 fn coin(rng: &mut TestRng) -> bool {
     rng.next_u32() & 1 == 1
@@ -189,14 +189,7 @@ fn one_operation_with_unsynced_writes_lost_or_reordered() {
 
 #[test]
 fn combinations_with_unsynced_writes_lost_or_reordered() {
-    let exhaustive = std::env::var("FSZERO_LOSSES").is_ok_and(|v| v == "full");
-    let most = if full() && exhaustive { 3 } else { 2 };
-    let mut rng = rng(5);
-    let mut programs = combinations(&mut rng, 8, most);
-    if most == 2 {
-        // Of three operations there is a sample: each takes about a hundred losses.
-        programs.extend((0..if full() { 600 } else { 8 }).map(|_| pick(&mut rng, 3)));
-    }
+    let programs = combinations(&mut rng(5), 16);
     let losses: Losses = each(&programs, |i, program| {
         lose_power(program, Way::ALL[i % Way::ALL.len()], 4, rng_of(5, i))
     });
