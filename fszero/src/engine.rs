@@ -109,6 +109,19 @@ impl Shared {
         Ok(pending)
     }
 
+    /// Makes durable whatever a process that died, or an attempt that failed, left unflushed on the file systems of tree and
+    /// store. What is told from them must not be lost once something was done because of it: a commit record whose
+    /// temporaries were removed, or a file that came back whose other copy was.
+    pub fn flush_everything(&self) -> Result<(), Error> {
+        if self.power() {
+            for on in [self.tree.root(), self.parked.as_fd()] {
+                let flushed = self.seam.sync_all(on);
+                flushed.map_err(|e| Error::from_io(&e, "flushing what was left unfinished"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Tells whether a name directly under the root is the staging directory of a transaction that is not over: it
     /// belongs to no view. Anybody else's name that only looks so is like any other.
     pub fn is_own(&self, name: &[u8]) -> bool {

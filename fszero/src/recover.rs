@@ -18,6 +18,9 @@ use crate::tree::{os, staging_tag};
 /// Rolls committed transactions forward and takes the others back, the newest first. The caller holds the lease.
 pub(crate) fn recover(shared: &Arc<Shared>, epoch: Epoch, token: &CancelToken) -> Result<Vec<Recovered>, Error> {
     shared.fence(epoch)?;
+    if !shared.journal.open()?.is_empty() {
+        shared.flush_everything()?;
+    }
     // Before anything is told from the tree: they are no part of it.
     sweep(shared, Sweep::Unknown)?;
     let mut recovered = Vec::new();

@@ -49,8 +49,8 @@ pub(crate) struct Restorer<'a> {
 
 /// Takes batches of a cell back, the last first, and removes their temporaries.
 ///
-/// What a command did is told from the tree alone, so it is over for good, and the journal says so, before what was
-/// published earlier is touched: taken back again after that, it would bring back what the cell itself had made.
+/// Each is over for good before what was published earlier is touched: its renames are told from the tree, which shows
+/// something else then. So is what a command did, and of that the journal says so: it has no temporaries that would.
 pub(crate) fn restore(
     shared: &Shared,
     cell: &CellId,
@@ -66,24 +66,23 @@ pub(crate) fn restore(
         widened: Widened::default(),
     };
     let mut rest = batches;
-    let mut done = Vec::new();
+    let mut over = Vec::new();
     while let Some((batch, earlier)) = rest.split_last() {
         restorer.batch(batch)?;
-        done.push(batch);
+        restorer.clear(batch)?;
+        over.push(batch);
         rest = earlier;
         if batch.is_of_command() && !earlier.is_empty() {
-            let withdrawn = |batch: &&Batch| Record::Withdrawn {
+            let withdrawn = |batch: &Batch| Record::Withdrawn {
                 cell: cell.clone(),
                 tag: batch.tag,
             };
-            // In this order, for the end of a record may be lost: the latest first.
-            let records = done.iter().map(withdrawn).collect();
-            restorer.clear(&std::mem::take(&mut done))?;
             restorer.widened.put_back(shared)?;
+            // In this order, for the end of a record may be lost: the latest first.
+            let records = over.drain(..).map(withdrawn).collect();
             shared.journal.append(records, shared.power())?;
         }
     }
-    restorer.clear(&done)?;
     restorer.widened.put_back(shared)?;
     let mut result = restorer.result;
     result.restored.sort();
@@ -92,11 +91,11 @@ pub(crate) fn restore(
 }
 
 impl Restorer<'_> {
-    /// Makes durable that batches are taken back, and removes their temporaries.
-    fn clear(&mut self, batches: &[&Batch]) -> Result<(), Error> {
+    /// Makes durable that a batch is taken back, and removes its temporaries.
+    fn clear(&mut self, batch: &Batch) -> Result<(), Error> {
         self.directories.sync()?;
-        retire(self.shared, batches)?;
-        batches.iter().try_for_each(|batch| purge(self.shared, batch.tag))
+        retire(self.shared, batch)?;
+        purge(self.shared, batch.tag)
     }
 
     fn batch(&mut self, batch: &Batch) -> Result<(), Error> {

@@ -52,6 +52,8 @@ pub(crate) struct Cell {
     owed: Vec<PathConflict>,
     /// What the last refused publication could not take back.
     left: Vec<PathConflict>,
+    /// Taking something back failed: some of it may be done and not flushed.
+    torn: bool,
     _live: OwnedFd,
 }
 
@@ -72,6 +74,7 @@ impl Cell {
             phase: Phase::Open,
             owed: Vec::new(),
             left: Vec::new(),
+            torn: false,
             _live: live,
         })
     }
@@ -183,7 +186,7 @@ impl Cell {
             }
             Err(refusal) => {
                 let mut restoration = Restoration::default();
-                let withdrawn = restore::restore(&self.shared, &self.begin.cell, &begun, false).and_then(|done| {
+                let withdrawn = self.put_back(&begun).and_then(|done| {
                     restoration = done;
                     self.withdraw(&begun)
                 });
@@ -199,6 +202,16 @@ impl Cell {
                 }))
             }
         }
+    }
+
+    /// Takes batches back. What an attempt that failed left is made durable before the next.
+    fn put_back(&mut self, batches: &[Batch]) -> Result<Restoration, Error> {
+        if std::mem::replace(&mut self.torn, true) {
+            self.shared.flush_everything()?;
+        }
+        let restoration = restore::restore(&self.shared, &self.begin.cell, batches, false)?;
+        self.torn = false;
+        Ok(restoration)
     }
 
     /// Notes in the journal that batches are taken back.
@@ -230,7 +243,10 @@ impl Cell {
         }
         self.work = Work::default();
         self.history.clear();
-        let mut restoration = restore::restore(&self.shared, &self.begin.cell, &self.batches, false)?;
+        let batches = std::mem::take(&mut self.batches);
+        let restored = self.put_back(&batches);
+        self.batches = batches;
+        let mut restoration = restored?;
         restoration.conflicts.splice(0..0, std::mem::take(&mut self.owed));
         if self.journalled()? {
             self.shared.journal.append(
@@ -415,7 +431,7 @@ impl Transaction for Cell {
         let late = self.batches.get(batches..).unwrap_or_default().to_vec();
         let mut restoration = Restoration::default();
         if !late.is_empty() {
-            restoration = restore::restore(&self.shared, &self.begin.cell, &late, false)?;
+            restoration = self.put_back(&late)?;
             self.withdraw(&late)?;
             self.batches.truncate(batches);
         }

@@ -1,4 +1,4 @@
-//! The end of a restoration: the staging directories are retired, then removed with all they hold.
+//! The end of a restoration: the staging directory of a batch is retired, then removed with all it holds.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,30 +14,24 @@ use crate::record::Batch;
 use crate::seam::Rename;
 use crate::tree::{io, os, stat_at};
 
-/// Everything is back: from here on nothing is read from the staging directories. Without this a second restoration,
+/// Everything is back: from here on nothing is read from the staging directory. Without this a second restoration,
 /// after a crash in the middle of a purge, would take what is missing there for what was put in its place, and remove
 /// from the tree what was there before the cell.
-pub(super) fn retire(shared: &Shared, batches: &[&Batch]) -> Result<(), Error> {
+pub(super) fn retire(shared: &Shared, batch: &Batch) -> Result<(), Error> {
     let root = shared.tree.root();
-    let mut retired = false;
-    for batch in batches {
-        let idle = idle_name(batch.tag);
-        // What a crash left of an earlier retirement.
-        remove_all(shared, root, &idle, &idle_path(batch.tag))?;
-        match shared
-            .seam
-            .rename(root, &staging_name(batch.tag), root, &idle, Rename::NoReplace)
-        {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => return Err(io(&e, "naming", &idle_path(batch.tag))),
-            Ok(()) => retired = true,
-        }
+    let idle = idle_name(batch.tag);
+    // What a crash left of an earlier retirement.
+    remove_all(shared, root, &idle, &idle_path(batch.tag))?;
+    match shared
+        .seam
+        .rename(root, &staging_name(batch.tag), root, &idle, Rename::NoReplace)
+    {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        other => other.map_err(|e| io(&e, "naming", &idle_path(batch.tag)))?,
     }
-    if retired && shared.power() {
-        shared
-            .seam
-            .sync_directory(root)
-            .map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
+    if shared.power() {
+        let flushed = shared.seam.sync_directory(root);
+        flushed.map_err(|e| io(&e, "flushing", &WorkspacePath::root()))?;
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use zero_contracts::{CancelToken, Epoch, FileEngine};
 
 use crate::gates::{Disk, Injector, Plan, Survivor, held};
 use crate::support::*;
-use crate::sweep::{Way, check, combinations, each, full, rng, rng_of, singles, trial};
+use crate::sweep::{THEN, Way, check, combinations, each, full, rng, rng_of, singles, trial};
 
 fn coin(rng: &mut TestRng) -> bool {
     rng.next_u32() & 1 == 1
@@ -194,5 +194,129 @@ fn combinations_with_unsynced_writes_lost_or_reordered() {
         lose_power(program, Way::ALL[i % Way::ALL.len()], 4, rng_of(5, i))
     });
     println!("power loss, two and three operations: {losses:?}, all survived");
+    assert!(losses.losses > 300);
+}
+
+/// Kills a process at some step of a program, perhaps also the first recovery, and loses power before every step of the
+/// recovery after that: what the dead had not flushed may go then.
+fn die_then_lose_power(program: &str, way: Way, times: u64, rng: &mut TestRng) -> Losses {
+    let clean = trial(Durability::Power, false);
+    if clean.run(program, way, Plan::Nothing).is_none() {
+        return Losses::default();
+    }
+    let (steps, new) = (clean.gate.steps(), clean.fixture.image());
+    let mut sum = Losses {
+        programs: 1,
+        ..Losses::default()
+    };
+    for time in 0..times {
+        let step = u64::from(rng.next_u32()) % (steps + 1);
+        let again = (time % 2 == 1).then(|| u64::from(rng.next_u32()) % 20);
+        let whole = trial(Durability::Power, true);
+        let _ = whole.run(program, way, Plan::Die(step));
+        let recover = |plan| {
+            whole.gate.arm(Plan::Nothing);
+            let engine = FsZero::open(power(whole.fixture.dir.path()).gate(whole.gate.clone())).unwrap();
+            whole.gate.arm(plan);
+            let _ = engine.recover(Epoch(2), &CancelToken::new());
+        };
+        if let Some(step) = again {
+            recover(Plan::Die(step));
+        }
+        let losing = Arc::new(Mutex::new(Losing {
+            ways: 4,
+            rng: rng_of(9, rng.next_u32() as usize),
+            flushes: None,
+            left: Vec::new(),
+        }));
+        whole.gate.at_each_step({
+            let losing = losing.clone();
+            Box::new(move |step, disk| held(&losing).lose(step, disk))
+        });
+        recover(Plan::Nothing);
+        whole.gate.at_each_step(Box::new(|_, _| {}));
+        let mut seen = HashSet::new();
+        for Left {
+            step: at,
+            variant,
+            roots,
+        } in std::mem::take(&mut held(&losing).left)
+        {
+            sum.losses += 1;
+            if !seen.insert(fingerprint(&roots)) {
+                sum.same += 1;
+                continue;
+            }
+            let what = format!(
+                "{program} {way:?} killed at step {step} of {steps}, its recovery at {again:?}, \
+                 lost power at step {at} of the next, variant {variant}"
+            );
+            let dir = written(&roots);
+            check(dir.path(), Durability::Power, &whole.old, &new, None, None, &what);
+        }
+    }
+    sum
+}
+
+#[test]
+fn a_recovery_does_not_build_on_what_the_dead_left_unflushed() {
+    let times = if full() { 60 } else { 3 };
+    let losses: Losses = each(&singles(), |i, (program, way)| {
+        die_then_lose_power(program, *way, times, &mut rng_of(6, i))
+    });
+    println!("deaths, then losses of power: {losses:?}, all survived");
+    assert!(losses.losses > 300);
+}
+
+/// A program of three to seven operations on few names, so that they meet; in two batches every other time.
+fn entangled(rng: &mut TestRng) -> String {
+    const NAMES: [&str; 14] = [
+        "a", "b", "c", "d", "empty", "d/x", "d/y", "d/sub", "d/sub/z", "t", "l", "large", "empty/b", "t/x",
+    ];
+    let staged = trial(Durability::Process, false);
+    let mut any = |of: usize| rng.next_u32() as usize % of;
+    let (wanted, cut) = (3 + any(5), any(2) == 1);
+    let mut operations: Vec<String> = Vec::new();
+    for _ in 0..60 {
+        let (x, y) = (NAMES[any(NAMES.len())], NAMES[any(NAMES.len())]);
+        operations.push(match any(12) {
+            0..=4 => format!(r#"{{"move": ["{x}", "{y}"]}}"#),
+            5 => format!(r#"{{"path": "{x}", "content": "b", "expect": "any"}}"#),
+            6 => format!(r#"{{"path": "{x}", "remove": true, "expect": "any"}}"#),
+            7 => format!(r#"{{"path": "{x}", "mode": 448}}"#),
+            8 => format!(r#"{{"mkdir": "{x}"}}"#),
+            9 => format!(r#"{{"symlink": ["a", "{x}"]}}"#),
+            10 => format!(r#"{{"copy": ["{x}", "{y}"]}}"#),
+            _ => format!(r#"{{"path": "{x}", "create": "b"}}"#),
+        });
+        let mut transaction = staged.fixture.engine.begin(fresh()).unwrap();
+        if stage(&mut *transaction, &format!("[{}]", operations.join(","))).is_err() {
+            operations.pop();
+        }
+        if operations.len() == wanted {
+            break;
+        }
+    }
+    let (first, second) = operations.split_at(if cut { operations.len() / 2 } else { operations.len() });
+    if second.is_empty() {
+        return format!("[{}]", first.join(","));
+    }
+    format!("[{}]{THEN}[{}]", first.join(","), second.join(","))
+}
+
+#[test]
+fn names_that_are_used_again_with_unsynced_writes_lost_or_reordered() {
+    let mut rng = rng(8);
+    let ways = [Way::Commit, Way::Restored, Way::Private];
+    let programs: Vec<(String, Way)> = (0..if full() { 2000 } else { 12 })
+        .map(|i| (entangled(&mut rng), ways[i % ways.len()]))
+        .collect();
+    let losses: Losses = each(&programs, |i, (program, way)| {
+        let lost = lose_power(program, *way, 4, rng_of(8, i));
+        [lost, die_then_lose_power(program, *way, 3, &mut rng_of(10, i))]
+            .into_iter()
+            .sum()
+    });
+    println!("power loss, names used again: {losses:?}, all survived");
     assert!(losses.losses > 300);
 }

@@ -83,6 +83,17 @@ fn prepare(root: &Path) {
     std::os::unix::fs::symlink("a", root.join("l")).unwrap();
 }
 
+/// Between the parts of a program that are published one after the other.
+pub const THEN: &str = " then ";
+
+/// Programs of several batches: what the later ones moved from is told from the tree, where the earlier ones were at work.
+const BATCHES: &[&str] = &[
+    r#"[{"move": ["d", "m"]}, {"path": "large", "mode": 448}] then [{"move": ["b", "d/sub/z"]}, {"move": ["m", "d/y"]}]"#,
+    r#"[{"path": "d/y", "remove": true, "expect": "any"}, {"path": "large", "mode": 448}, {"move": ["d/sub", "d/y"]}] then [{"move": ["d/y", "d/sub/z"]}, {"symlink": ["a", "t/x"]}]"#,
+    r#"[{"symlink": ["a", "t/x"]}, {"path": "l", "mode": 448}, {"move": ["d", "m"]}] then [{"move": ["t/x", "d"]}, {"path": "empty/b", "create": "b"}]"#,
+    r#"[{"move": ["b", "c"]}] then [{"path": "b", "create": "b"}, {"move": ["c", "e"]}] then [{"move": ["b", "c"]}]"#,
+];
+
 /// How the transaction goes on after staging.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Way {
@@ -182,7 +193,8 @@ impl Trial {
     pub fn run(&self, program: &str, way: Way, plan: Plan) -> Option<bool> {
         let token = CancelToken::new();
         let mut transaction = self.fixture.engine.begin(fresh()).unwrap();
-        stage(&mut *transaction, program).ok()?;
+        let mut parts = program.split(THEN);
+        stage(&mut *transaction, parts.next()?).ok()?;
         if matches!(way, Way::Command | Way::CommandRestored) {
             transaction.begin_capture(Epoch(1), &token).unwrap();
             command(&self.fixture.root());
@@ -198,6 +210,11 @@ impl Trial {
             }
         }
         self.gate.arm(plan);
+        for part in parts {
+            if transaction.materialize(Epoch(1), &token).is_err() || stage(&mut *transaction, part).is_err() {
+                return Some(false);
+            }
+        }
         let before = match way {
             Way::Commit => Ok(()),
             Way::Materialized | Way::Restored => transaction.materialize(Epoch(1), &token),
@@ -417,7 +434,7 @@ fn pick(rng: &mut TestRng, count: usize) -> String {
     format!("[{}]", chosen.join(","))
 }
 
-/// Programs of one operation, each with its ways.
+/// Programs of one operation, and those that are one of their kind, each with its ways.
 pub fn singles() -> Vec<(String, Way)> {
     let operations = OPERATIONS.iter().enumerate();
     let alone = operations.flat_map(|(i, operation)| Way::of(i).into_iter().map(move |way| (*operation, way)));
@@ -425,9 +442,13 @@ pub fn singles() -> Vec<(String, Way)> {
     let entangled = ENTANGLED
         .iter()
         .flat_map(|operations| ways.map(|way| (*operations, way)));
+    let batches = BATCHES
+        .iter()
+        .flat_map(|parts| [Way::Commit, Way::Restored].map(|way| ((*parts).to_owned(), way)));
     alone
         .chain(entangled)
         .map(|(operations, way)| (format!("[{operations}]"), way))
+        .chain(batches)
         .collect()
 }
 
